@@ -1,0 +1,56 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# xdist starts one worker per core; were each of them to start one BLAS thread per core as well, the
+# threads would fight for the cores. So under xdist a worker computes on one thread.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help run dev test test-slow lint format bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+run: $(VENV)/.core  ## install the core and run examples/quickstart.py
+	$(BIN)/python examples/quickstart.py
+
+dev: $(VENV)/.dev  ## install the package with its development tools into .venv
+
+test: $(VENV)/.dev  ## run the tests, without the slow ones
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.dev  ## run the slow tests only (exit code 5, none collected, is no failure)
+	$(BIN)/python -m pytest -m slow || test $$? -eq 5
+
+lint: $(VENV)/.dev  ## check format, lint rules, types and the direction of imports
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## rewrite the files in the house format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/.core  ## run every script of benchmarks/
+	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## remove the virtual environment and every cache
+	rm -rf $(VENV) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are older than pyproject.toml or constraints.txt exactly when an install is due.
+$(BIN)/python:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and \
+	    f'aircl needs Python >= 3.11, $(PYTHON) is {sys.version.split()[0]}: set PYTHON=/path/to/python')"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e ".[dev]"
+	touch $(VENV)/.core $@

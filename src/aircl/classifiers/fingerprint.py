@@ -1,0 +1,67 @@
+"""What statistics are of: unlike does not merge with unlike, and nothing is counted twice."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import joblib
+import numpy as np
+
+from aircl.engine.statistics import StoreError
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
+
+
+def expansion_hash(expansion: Any) -> str | None:
+    """Return a hash of what a fitted expansion does to its input."""
+    if expansion is None:
+        return None
+    if not hasattr(expansion, "_state_arrays"):
+        return str(joblib.hash(expansion))
+    digest = hashlib.sha256(type(expansion).__name__.encode())
+    parameters = {k: v for k, v in expansion.get_params().items() if k != "random_state"}
+    digest.update(repr(sorted(parameters.items())).encode())
+    for name, array in sorted(expansion._state_arrays().items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
+    """Return everything that must be equal for two learners' statistics to be of the same kind."""
+    names = getattr(classifier, "feature_names_in_", None)
+    return {
+        "store": classifier._learner.store.name,
+        "dtype": str(classifier._learner.store.dtype),
+        "number of features": classifier.n_features_in_,
+        "feature names": None if names is None else [str(name) for name in names],
+        "expansion": expansion_hash(classifier.expansion_),
+    }
+
+
+def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> None:
+    """Raise unless what `theirs` has learned can be added to `ours`."""
+    if not ours._has_learned():
+        if ours.store != theirs._learner.store.name or (ours.expansion is None) != (theirs.expansion_ is None):
+            raise StoreError(
+                f"cannot merge: store={ours.store!r} and expansion={ours.expansion!r} here, "
+                f"{theirs._learner.store.name!r} and {theirs.expansion_!r} there. Make them equal."
+            )
+        return
+    mine, yours = fingerprint(ours), fingerprint(theirs)
+    if different := [key for key in mine if mine[key] != yours[key]]:
+        pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
+        raise StoreError(
+            f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
+            "features and dtype, and the same expansion with the same random_state."
+        )
+    if ours.store == "pooled" and (ours.weighting != theirs.weighting):
+        raise StoreError(
+            f"cannot merge folded phases of different weightings: {ours.weighting!r} here, {theirs.weighting!r} there."
+        )
+    if ours._learner.lineage & theirs._learner.lineage:
+        raise StoreError(
+            "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "
+            "state of something merged before), and would be counted twice."
+        )

@@ -1,0 +1,242 @@
+"""One safetensors file: arrays of statistics and a JSON header. Nothing in it is executed.
+
+The metadata of the file has two entries: `aircl`, the header, and `sha256`, a checksum over header and arrays that
+tells a damaged or edited file from a whole one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from aircl.classifiers.fingerprint import expansion_hash
+from aircl.classifiers.labels import Labels
+from aircl.engine import STORES, GammaPath, Learner
+from aircl.engine.backend import Array
+from aircl.engine.learner import GammaMemory
+from aircl.expansion import GaussianKernel, RandomReLU
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
+
+    Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
+
+FORMAT = 1
+EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
+
+
+class FileError(ValueError):
+    """The file is not a whole aircl file that this version can read."""
+
+
+def save(classifier: AnalyticClassifier, path: Path) -> None:
+    """Write a classifier to one file; a reader sees the old file or the new one, never a part."""
+    header, arrays = _pack(classifier)
+    text = json.dumps(header, sort_keys=True, default=_plain)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {"aircl": text, "sha256": _checksum(text, arrays)}
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        save_file(arrays, temporary, metadata)
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any) -> Classifier:
+    """Read a classifier of class `cls`, or say why the file cannot be read."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist or is not a file.")
+    header, arrays = _read(path)
+    if header["class"] != cls.__name__:
+        raise FileError(f"{path} holds a {header['class']}: load it with {header['class']}.load.")
+    try:
+        return _unpack(cls, header, arrays, expansion, weighting)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
+
+
+def _sync(path: Path) -> None:
+    """Have the operating system put a file, or a directory's entries, on the disk."""
+    if path.is_dir() and os.name == "nt":  # directories cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            text = metadata.get("aircl")
+            if text is None:
+                raise FileError(f"{path} is a safetensors file, but not one that aircl wrote.")
+            header = json.loads(text)
+            version = header.get("format")
+            if not isinstance(version, int) or version > FORMAT:
+                raise FileError(
+                    f"{path} has format {version!r}; this aircl reads up to format {FORMAT}. Install a newer aircl."
+                )
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except SafetensorError as error:
+        raise FileError(f"{path} is not a whole safetensors file: truncated, damaged or foreign ({error}).") from error
+    except json.JSONDecodeError as error:
+        raise FileError(f"{path} has a header that is not JSON ({error}).") from error
+    if _checksum(text, arrays) != metadata.get("sha256"):
+        raise FileError(f"{path} does not match its checksum: it was damaged or changed after it was written.")
+    return header, arrays
+
+
+# -- from a classifier to a header and arrays, and back --
+def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Array]]:
+    parameters = classifier.get_params(deep=False)
+    expansion = parameters.pop("expansion")
+    if "weighting" in parameters:
+        parameters["weighting"] = _pack_weighting(parameters["weighting"])
+    if not isinstance(parameters["random_state"], int | np.integer | None):
+        parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
+    fitted = getattr(classifier, "expansion_", None)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "class": type(classifier).__name__,
+        "parameters": parameters,
+        "expansion": _pack_expansion(expansion, fitted),
+        "learned": None,
+    }
+    if not hasattr(classifier, "_learner"):
+        return header, {}
+    learner, labels = classifier._learner, classifier._labels
+    arrays = {f"statistics.{name}": array for name, array in learner.store.arrays().items()}
+    if fitted is not None and hasattr(fitted, "_state_arrays"):
+        arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
+    memory = learner.gamma_memory
+    if memory is not None:
+        arrays |= {"gamma.grid": memory.path.gamma, "gamma.criterion": memory.path.criterion}
+    names = getattr(classifier, "feature_names_in_", None)
+    header["learned"] = {
+        "n_features_in": classifier.n_features_in_,
+        "feature_names_in": None if names is None else names.tolist(),
+        "n_features": learner.store.n_features,
+        "dtype": str(learner.store.dtype),
+        "seen": labels.seen.tolist(),
+        "declared": labels.declared.tolist(),
+        "label_type": "str" if labels.seen.dtype.kind == "U" else str(labels.seen.dtype),
+        "lineage": sorted(learner.lineage),
+        "gamma": None if memory is None else [memory.gamma, memory.count, memory.n_classes],
+    }
+    return header, arrays
+
+
+def _unpack(
+    cls: type[Classifier], header: dict[str, Any], arrays: dict[str, Array], expansion: Any, weighting: Any
+) -> Classifier:
+    parameters = dict(header["parameters"])
+    if "weighting" in parameters:
+        parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
+    unfitted, fitted = _unpack_expansion(header["expansion"], _below("expansion.", arrays), expansion)
+    classifier = cls(**parameters, expansion=unfitted)
+    learned = header["learned"]
+    if learned is None:
+        return classifier
+    classifier.expansion_ = fitted
+    classifier.n_features_in_ = learned["n_features_in"]
+    if learned["feature_names_in"] is not None:
+        classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+    labels = classifier._labels = Labels()
+    labels.add(np.array(learned["seen"], dtype=learned["label_type"]))
+    if learned["declared"]:
+        labels.declare(np.array(learned["declared"], dtype=learned["label_type"]))
+    classifier.classes_ = labels.classes
+    store = STORES[parameters["store"]].from_arrays(
+        _below("statistics.", arrays), learned["n_features"], np.dtype(learned["dtype"])
+    )
+    classifier._learner = Learner(store, set(learned["lineage"]))
+    if learned["gamma"] is not None:
+        gamma, count, n_classes = learned["gamma"]
+        path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"])
+        classifier._learner.gamma_memory = GammaMemory(gamma, count, n_classes, path)
+    return classifier
+
+
+def _below(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _pack_weighting(weighting: Any) -> Any:
+    if isinstance(weighting, Mapping):
+        return {"mapping": [[_plain(label), float(weight)] for label, weight in weighting.items()]}
+    return {"callable": getattr(weighting, "__name__", "callable")} if callable(weighting) else weighting
+
+
+def _unpack_weighting(packed: Any, given: Any) -> Any:
+    if given is not None:
+        return given
+    if not isinstance(packed, dict):
+        return packed
+    if "callable" in packed:
+        raise FileError(
+            f"the file was saved with a callable weighting ({packed['callable']}), which no file can hold. "
+            "Pass it: load(path, weighting=...)."
+        )
+    return {label: weight for label, weight in packed["mapping"]}
+
+
+def _pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
+    if expansion is None and fitted is None:
+        return None
+    kind = type(fitted if expansion is None else expansion).__name__
+    if kind not in EXPANSIONS:
+        return {"kind": kind, "hash": expansion_hash(fitted)}
+    parameters = (fitted if expansion is None else expansion).get_params(deep=False)
+    if not isinstance(parameters["random_state"], int | np.integer | None):
+        parameters["random_state"] = None
+    return {"kind": kind, "parameters": parameters}
+
+
+def _unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], given: Any) -> tuple[Any, Any]:
+    """Return the expansion as a parameter and as fitted."""
+    if packed is None:
+        return None, None
+    if packed["kind"] in EXPANSIONS:
+        unfitted = EXPANSIONS[packed["kind"]](**packed["parameters"])
+        return unfitted, clone(unfitted)._restore_arrays(arrays) if arrays else None
+    if given is None or (packed["hash"] is not None and expansion_hash(given) != packed["hash"]):
+        raise FileError(
+            f"the file was saved with the expansion {packed['kind']}, which no file can hold. Pass the same fitted "
+            "transformer: load(path, expansion=...)" + ("." if given is None else "; the one given is not the same.")
+        )
+    return FrozenEstimator(given), given
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars into what JSON knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value

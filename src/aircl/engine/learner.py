@@ -1,0 +1,192 @@
+"""The engine's core: a store, a weighting and a ridge become a classifier's weights, lazily and once."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aircl.engine.backend import Array
+from aircl.engine.gamma import GammaPath, class_losses, gamma_grid, mean_log
+from aircl.engine.per_class import PerClass
+from aircl.engine.pooled import Pooled
+from aircl.engine.shared import Shared
+from aircl.engine.solve import solve_ridge
+from aircl.engine.statistics import Statistics, StoreError
+from aircl.engine.weighting import Weighting, class_weights, depends_on_own_count_only, scale_factor
+
+STORES: dict[str, type[Statistics]] = {store.name: store for store in (Pooled, PerClass, Shared)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How statistics become a solution: the parameters that may change without learning anything anew."""
+
+    gamma: float | str
+    weighting: Weighting
+    scale: str
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The weights for one state of the statistics.
+
+    Attributes
+    ----------
+    W : array of shape (f, C)
+    pi : array of shape (C,)
+        Scaled class weights.
+    gamma : float
+    path : GammaPath or None
+        Where gamma was searched for; None for a given gamma, or one that was kept.
+    """
+
+    rule: Rule
+    W: Array
+    pi: Array
+    gamma: float
+    path: GammaPath | None
+
+
+@dataclass
+class GammaMemory:
+    """The last gamma that was searched for, and how much had been learned then."""
+
+    gamma: float
+    count: float
+    n_classes: int
+    path: GammaPath
+
+    def serves(self, store: Statistics) -> bool:
+        """Tell whether it may stand: no new class, and the count has not doubled."""
+        return store.n_classes == self.n_classes and store.count.sum() < 2 * self.count
+
+
+@dataclass
+class Learner:
+    """Statistics, what they were made of, and the one cached solution.
+
+    Parameters
+    ----------
+    store : Statistics
+    lineage : set of str
+        One id per learner whose samples are in the statistics: what was merged once is not merged again.
+    """
+
+    store: Statistics
+    lineage: set[str] = field(default_factory=lambda: {uuid.uuid4().hex})
+    gamma_memory: GammaMemory | None = None
+    _solution: Solution | None = None
+    _temperature: tuple[Solution, float] | None = None
+    _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Seal before anything leaves the process; the lock stays."""
+        with self._lock:
+            self.store.seal()
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore with a lock of its own."""
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    # -- change --
+    def update(self, X: Array, slots: Array, weight: Array | None, n_classes: int) -> None:
+        """Learn rows; gamma may lag behind."""
+        with self._lock:
+            self._solution = None
+            self.store.grow(n_classes)
+            self.store.update(X, slots, weight)
+
+    def end_phase(self, weighting: Weighting, labels: Array) -> None:
+        """Close the open phase and let gamma be chosen anew."""
+        with self._lock:
+            count = self.store.count
+            if self.store.name == "pooled" and not depends_on_own_count_only(weighting, count, labels):
+                raise StoreError(
+                    "store='pooled' folds each phase with the weights it has then, so weighting= must give a class a "
+                    "weight that depends on its own count only. Use store='per-class'."
+                )
+            self.store.end_phase(class_weights(weighting, count, labels))
+            self.choose_anew()
+
+    def choose_anew(self) -> None:
+        """Drop the cached solution and the remembered gamma."""
+        self._solution = self.gamma_memory = None
+
+    def merge(self, other: Learner, slots: Array) -> None:
+        """Add another learner's statistics, whose class i is `slots[i]` here."""
+        first, second = sorted((self, other), key=id)  # one order for all, so that two merges cannot wait in a ring
+        with first._lock, second._lock:
+            self.store.check_merge(slots)
+            self.store.merge(other.store, slots)
+            self.lineage |= other.lineage
+            self.choose_anew()
+
+    def forget_rows(self, X: Array, slots: Array, weight: Array | None) -> list[int]:
+        """Take rows out; return the slots that vanished with their last row."""
+        with self._lock:
+            emptied: list[int] = self.store.subtract(X, slots, weight).tolist()
+            if emptied:
+                self.store.drop(emptied)
+            self.choose_anew()
+            return emptied
+
+    def forget_classes(self, slots: list[int]) -> None:
+        """Take whole classes out."""
+        with self._lock:
+            self.store.forget_classes(slots)
+            self.choose_anew()
+
+    # -- solution --
+    def solution(self, rule: Rule, labels: Array) -> Solution:
+        """Return the weights, solving only if something has changed since they were last asked for."""
+        solution = self._solution
+        if solution is not None and solution.rule == rule:
+            return solution
+        with self._lock:
+            if self._solution is None or self._solution.rule != rule:
+                self._solution = self._solve(rule, labels)
+            return self._solution
+
+    def _solve(self, rule: Rule, labels: Array) -> Solution:
+        count = self.store.count
+        own = class_weights(rule.weighting, count, labels)
+        factor = scale_factor(rule.scale, own, count)
+        pi = own * factor
+        G = self.store.gram(own)
+        G *= self.store.dtype.type(factor)
+        sums = self.store.sums
+        path = None
+        if rule.gamma == "auto":
+            gamma, path = self._choose(G, sums, count, own, pi)
+        else:
+            gamma = float(rule.gamma)
+        W = solve_ridge(G, (sums * pi[:, None]).T, gamma)
+        return Solution(rule, W.astype(self.store.dtype), pi, gamma, path)
+
+    def _choose(self, G: Array, sums: Array, count: Array, own: Array, pi: Array) -> tuple[float, GammaPath]:
+        if self.gamma_memory is None or not self.gamma_memory.serves(self.store):
+            gammas = gamma_grid(G)
+            path = GammaPath(gammas, mean_log(class_losses(G, self.store.within(own), sums, count, pi, gammas)))
+            self.gamma_memory = GammaMemory(path.best, float(count.sum()), len(count), path)
+        return self.gamma_memory.gamma, self.gamma_memory.path
+
+    def temperature(self, rule: Rule, labels: Array) -> float:
+        """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.
+
+        If scores scatter around the one-hot target with variance T in every direction, the posterior of equally
+        likely classes is the softmax of the scores over T.
+        """
+        with self._lock:
+            solution = self.solution(rule, labels)
+            if self._temperature is None or self._temperature[0] is not solution:
+                count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
+                G = self.store.gram(own) * self.store.dtype.type(scale_factor(rule.scale, own, count))
+                at_gamma = np.array([solution.gamma])
+                losses = class_losses(G, self.store.within(own), self.store.sums, count, solution.pi, at_gamma)
+                self._temperature = solution, float(np.exp(mean_log(losses)[0])) / len(count)
+            return self._temperature[1]

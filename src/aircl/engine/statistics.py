@@ -1,0 +1,238 @@
+"""What every store of sufficient statistics has in common: counts, class sums, and rows that wait to be absorbed.
+
+Per class y the paper accumulates n_y (count), s_y (sum of x) and A_y (sum of x'x). The stores differ only in how they
+hold the A_y. Classes are numbered by slots 0, 1, .. in the order they arrive; labels live in the classifier.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from aircl.engine.backend import Array
+
+# Small batches are collected, since one rank-4096 update costs far less than 64 updates of rank 64.
+PENDING_ROWS = 4096
+# Larger batches are absorbed in blocks of about this many bytes.
+BLOCK_BYTES = 128 * 2**20
+
+
+class StoreError(ValueError):
+    """What was asked for cannot be done exactly by this store, so it was not done at all."""
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Rows sorted by class: `rows[start[i]:stop[i]]` belong to `slots[i]`. The rows are scaled by sqrt(weight)."""
+
+    rows: Array  # (n, f)
+    root_weight: Array | None  # (n,) square roots of the sample weights; None: all one
+    slots: Array  # (k,) each touched class once
+    start: Array  # (k,)
+    stop: Array  # (k,)
+
+    @property
+    def count(self) -> Array:
+        """The weight of each touched class, shape (k,)."""
+        if self.root_weight is None:
+            return (self.stop - self.start).astype(np.float64)
+        return np.add.reduceat(np.square(self.root_weight), self.start)
+
+    @property
+    def sums(self) -> Array:
+        """The weighted sum of the rows of each touched class, shape (k, f), float64."""
+        rows = self.rows if self.root_weight is None else self.rows * self.root_weight[:, None]
+        return np.add.reduceat(rows, self.start, axis=0, dtype=np.float64)
+
+    def __iter__(self) -> Any:
+        """Yield each touched slot with its rows."""
+        for slot, start, stop in zip(self.slots.tolist(), self.start.tolist(), self.stop.tolist(), strict=True):
+            yield slot, self.rows[start:stop]
+
+
+def sort_by_class(X: Array, slots: Array, weight: Array | None) -> ClassRows:
+    """Bring the rows of each class together and scale them by the square root of their weight."""
+    order = np.argsort(slots, kind="stable")
+    rows = X[order]
+    root = None
+    if weight is not None:
+        root = np.sqrt(weight[order])
+        rows *= root[:, None].astype(rows.dtype)
+    touched, start = np.unique(slots[order], return_index=True)
+    return ClassRows(rows, root, touched, start, np.append(start[1:], len(slots)))
+
+
+def grown(table: Array, size: int) -> Array:
+    """Return `table` with room for `size` rows, zeros beyond the old ones; capacity doubles, so growth is cheap."""
+    if len(table) >= size:
+        return table
+    larger = np.zeros((max(size, 2 * len(table)), *table.shape[1:]), dtype=table.dtype)
+    larger[: len(table)] = table
+    return larger
+
+
+class Statistics(ABC):
+    """Sufficient statistics of a stream: what is learned, in whatever order it came.
+
+    Parameters
+    ----------
+    n_features : int
+        Width f of the rows.
+    dtype : dtype
+        float32 or float64, of the second moments. Counts and sums are float64 always.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.n_classes = 0
+        self._count = np.zeros(0)
+        self._center = np.zeros((0, n_features))  # s_y, or the mean where a store says so
+        self._pending: list[tuple[Array, Array, Array | None]] = []
+        self._n_pending = 0
+
+    # -- learning --
+    def grow(self, n_classes: int) -> None:
+        """Make room for classes up to slot n_classes - 1."""
+        self._count = grown(self._count, n_classes)
+        self._center = grown(self._center, n_classes)
+        self.n_classes = max(self.n_classes, n_classes)
+
+    def check_update(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
+        """Refuse classes that this store can take no more rows of. Called before anything changes."""
+
+    def update(self, X: Array, slots: Array, weight: Array | None = None) -> None:
+        """Learn rows X (n, f) of the given classes. Cost O(n f^2), amortised; the rows are copied."""
+        block = max(PENDING_ROWS, BLOCK_BYTES // (self.n_features * self.dtype.itemsize))
+        if self._n_pending + len(X) < PENDING_ROWS:
+            self._pending.append((X.copy(), slots.copy(), None if weight is None else weight.copy()))
+            self._n_pending += len(X)
+            return
+        self.flush()
+        for start in range(0, len(X), block):
+            part = slice(start, start + block)
+            self._absorb(sort_by_class(X[part], slots[part], None if weight is None else weight[part]))
+
+    def flush(self) -> None:
+        """Absorb the rows that wait."""
+        if not self._pending:
+            return
+        batches, self._pending, self._n_pending = self._pending, [], 0
+        X = np.concatenate([x for x, _, _ in batches])
+        slots = np.concatenate([y for _, y, _ in batches])
+        weight = None
+        if any(w is not None for _, _, w in batches):
+            weight = np.concatenate([np.ones(len(x)) if w is None else w for x, _, w in batches])
+        self._absorb(sort_by_class(X, slots, weight))
+
+    @abstractmethod
+    def _absorb(self, batch: ClassRows) -> None:
+        """Add rows to counts, sums and second moments."""
+
+    def seal(self) -> None:
+        """Absorb what waits, and leave nothing that is a raw row of a class of three or more samples."""
+        self.flush()
+
+    def end_phase(self, pi: Array) -> None:
+        """Close the open phase; pi (C,) are the unscaled class weights."""
+        self.seal()
+
+    # -- what a solution needs --
+    @property
+    def count(self) -> Array:
+        """n_y, the sum of sample weights of every class, shape (C,)."""
+        count = self._count[: self.n_classes].copy()
+        for _, slots, weight in self._pending:
+            count += np.bincount(slots, weight, minlength=self.n_classes)
+        return count
+
+    @property
+    def sums(self) -> Array:
+        """s_y, the weighted sum of the rows of every class, shape (C, f)."""
+        self.flush()
+        return self._center[: self.n_classes]
+
+    @abstractmethod
+    def gram(self, pi: Array) -> Array:
+        """Return sum_y pi_y A_y, shape (f, f), in its lower triangle."""
+
+    @abstractmethod
+    def within(self, pi: Array) -> Array:
+        """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
+
+    # -- algebra --
+    def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
+        """Refuse to merge statistics whose classes land on these slots. Called before anything changes."""
+
+    @abstractmethod
+    def merge(self, other: Self, slots: Array) -> None:
+        """Add the statistics of another store, whose class i is `slots[i]` here."""
+
+    @abstractmethod
+    def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
+        """Take learned rows out again; return the slots of the classes of which nothing is left."""
+
+    def forget_classes(self, slots: Sequence[int]) -> None:
+        """Forget classes whose rows are not at hand, where the store can."""
+        self.drop(slots)
+
+    def drop(self, slots: Sequence[int]) -> None:
+        """Remove classes of which nothing is left; the later slots move up."""
+        self.flush()
+        self._count = np.delete(self._count[: self.n_classes], slots)
+        self._center = np.delete(self._center[: self.n_classes], slots, axis=0)
+        self.n_classes -= len(slots)
+
+    def remaining_count(self, batch: ClassRows) -> tuple[Array, Array]:
+        """Return the counts after taking `batch` out, and which of the touched classes that empties.
+
+        Raises
+        ------
+        StoreError
+            If a class has less weight than is to be taken out.
+        """
+        held, taken = self._count[batch.slots], batch.count
+        left = held - taken
+        slack = 1e-9 * held
+        if np.any(left < -slack):
+            worst = int(np.argmin(left))
+            raise StoreError(
+                f"cannot forget a weight of {taken[worst]:g} of a class that holds {held[worst]:g}. "
+                "Forget only rows that were learned, and each only once."
+            )
+        return np.maximum(left, 0.0), left <= slack
+
+    # -- size and storage --
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in memory."""
+        pending = sum(x.nbytes + y.nbytes + (0 if w is None else w.nbytes) for x, y, w in self._pending)
+        return self._count.nbytes + self._center.nbytes + pending
+
+    def arrays(self) -> dict[str, Array]:
+        """Return everything that was learned as named arrays, sealed."""
+        self.seal()
+        return {"count": self._count[: self.n_classes], "center": self._center[: self.n_classes]}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any]) -> Self:
+        """Build a store from what `arrays` returned."""
+        store = cls(n_features, dtype)
+        store._count = np.array(arrays["count"])
+        store._center = np.array(arrays["center"])
+        store.n_classes = len(store._count)
+        return store
+
+
+def rounding(dtype: np.dtype[Any], size: int, energy: float) -> float:
+    """Return how far below zero rounding alone can push an eigenvalue of a difference of sums of squares.
+
+    `energy` is the trace of what was summed, `size` the number of terms an error can pile up over.
+    """
+    return float(64 * np.finfo(dtype).eps * np.sqrt(max(size, 1)) * energy)

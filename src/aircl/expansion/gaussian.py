@@ -1,0 +1,167 @@
+"""Gaussian kernel values at random centres: the buffer of GKEAL."""
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Expand features to h_j = exp(-|x - m_j|^2 / (2 sigma^2)) with centres m_j drawn from the data.
+
+    Cost: O(f d) to fit, beside the check of X; O(n d f) to transform.
+
+    Parameters
+    ----------
+    n_components : int, default=2048
+        Number f of centres.
+    sigma : float, default=10.0
+        Width of the kernel, > 0, in the units of the features.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of centres.
+
+    Attributes
+    ----------
+    centers_ : ndarray of shape (n_components, n_features_in_)
+        The centres m_j, in the dtype of the X given to `fit`.
+    n_features_in_ : int
+        Number of features d seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`, if all of them are strings.
+
+    See Also
+    --------
+    RandomReLU : Expansion that keeps no sample, and needs none.
+
+    Notes
+    -----
+    The centres are rows of X drawn without replacement. If X has fewer rows than there are centres, all
+    its rows are centres, and the rest are random convex mixes t x_i + (1 - t) x_j of two rows, t ~ U(0, 1).
+
+    The centres are training samples, and a saved model holds them. `fit` is meant for the first phase of a
+    stream; later phases only `transform`.
+
+    The output has the dtype of `centers_`. Sparse input is not accepted: the features are centred first,
+    which would make them dense anyway.
+
+    References
+    ----------
+    .. [1] Zhuang et al. "GKEAL: Gaussian Kernel Embedded Analytic Learning for Few-Shot Class Incremental
+       Task." CVPR 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from aircl.expansion import GaussianKernel
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(GaussianKernel(500, sigma=20, random_state=0), RidgeClassifier(alpha=0.1))
+    >>> print(f"{model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]):.2f}")
+    0.96
+    """
+
+    centers_: NDArray[Any]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_components: int = 2048,
+        *,
+        sigma: float = 10.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.sigma = sigma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the centres from the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features to draw from.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : GaussianKernel
+            The fitted transformer.
+        """
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}.")
+        if not isinstance(self.sigma, Real) or not 0 < self.sigma < np.inf:
+            raise ValueError(f"sigma must be a finite number > 0, got {self.sigma!r}.")
+        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        n, f = X.shape[0], self.n_components
+        random_state = check_random_state(self.random_state)
+        if n >= f:
+            self._set_centers(X[random_state.choice(n, f, replace=False)])
+        else:
+            i = random_state.randint(n, size=f - n)
+            j = (i + random_state.randint(1, max(n, 2), size=f - n)) % n  # another row, if there is one
+            t = random_state.uniform(size=(f - n, 1)).astype(X.dtype)
+            self._set_centers(np.vstack([X, t * X[i] + (1 - t) * X[j]]))
+        return self
+
+    def _set_centers(self, centers: NDArray[Any]) -> None:
+        self.centers_ = centers
+        # |x - m|^2 is expanded below into terms that cancel when x and m lie far from the origin. Moving
+        # the origin among the centres leaves the distances alone and keeps the terms small.
+        self._origin = centers.mean(axis=0)
+        self._shifted = centers - self._origin
+        self._half_norms = 0.5 * np.einsum("jd,jd->j", self._shifted, self._shifted)
+
+    def transform(self, X: Any) -> Any:
+        """Compute the kernel between the rows of X and the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features; zero rows are allowed.
+
+        Returns
+        -------
+        H : ndarray of shape (n_samples, n_components)
+            Kernel values in [0, 1].
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=self.centers_.dtype, ensure_min_samples=0)
+        X = X - self._origin
+        # -|x - m|^2 / 2 = x m' - |x|^2 / 2 - |m|^2 / 2, which only rounding makes positive
+        H = X @ self._shifted.T
+        H -= 0.5 * np.einsum("nd,nd->n", X, X)[:, np.newaxis]
+        H -= self._half_norms
+        np.minimum(H, 0, out=H)
+        H /= self.sigma**2
+        return np.exp(H, out=H)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.centers_.shape[0])
+
+    def _state_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fitted arrays by name."""
+        check_is_fitted(self)
+        return {"centers": self.centers_}
+
+    def _restore_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Set the fitted attributes from what `_state_arrays` returned."""
+        shapes = {name: array.shape for name, array in arrays.items()}
+        shape = shapes.get("centers", ())
+        if shapes.keys() != {"centers"} or len(shape) != 2 or shape[0] != self.n_components:
+            raise ValueError(f"GaussianKernel needs 'centers' of shape ({self.n_components}, d), got {shapes}.")
+        self._set_centers(arrays["centers"])
+        self.n_features_in_ = shape[1]
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
