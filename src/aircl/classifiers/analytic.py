@@ -443,6 +443,9 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         if sample_weight is None:
             return labels, None
+        if len(labels) == 0:  # scikit-learn's check insists on at least one sample
+            check_consistent_length(X, sample_weight)
+            return labels, np.zeros(0)
         weight = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
         )
