@@ -3,9 +3,15 @@
 >>> from aircl import AIRClassifier, RandomReLU
 """
 
-from aircl.classifiers import ACILClassifier, AIRClassifier, FileError
-from aircl.engine import StoreError
-from aircl.expansion import GaussianKernel, RandomReLU
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aircl.classifiers import ACILClassifier, AIRClassifier, FileError
+    from aircl.engine import GammaPath, StoreError
+    from aircl.expansion import GaussianKernel, RandomReLU
 
 __version__ = "0.1.0"
 
@@ -13,8 +19,31 @@ __all__ = [
     "ACILClassifier",
     "AIRClassifier",
     "FileError",
+    "GammaPath",
     "GaussianKernel",
     "RandomReLU",
     "StoreError",
     "__version__",
 ]
+
+_HOMES = {
+    "ACILClassifier": "aircl.classifiers",
+    "AIRClassifier": "aircl.classifiers",
+    "FileError": "aircl.classifiers",
+    "GammaPath": "aircl.engine",
+    "GaussianKernel": "aircl.expansion",
+    "RandomReLU": "aircl.expansion",
+    "StoreError": "aircl.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: `aircl --help` can do without the second that takes."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'aircl' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return __all__

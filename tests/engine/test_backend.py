@@ -7,7 +7,7 @@ from aircl.engine import backend
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_features", [1, 2, 7, 64])
+@pytest.mark.parametrize("n_features", [1, 2, 3, 7, 64])
 def test_lower_and_packed_updates_agree_with_numpy(n_features, dtype):
     rng = np.random.default_rng(0)
     A = backend.lower_zeros(n_features, dtype)
@@ -22,6 +22,7 @@ def test_lower_and_packed_updates_agree_with_numpy(n_features, dtype):
     np.testing.assert_allclose(backend.symmetric(A), expected, **tolerance)
     np.testing.assert_allclose(backend.symmetric(backend.unpack(P, n_features)), expected, **tolerance)
     np.testing.assert_array_equal(backend.pack(backend.unpack(P, n_features)), P)
+    np.testing.assert_array_equal(backend.packed_diagonal(P, n_features), np.diag(backend.unpack(P, n_features)))
     twice = P.copy()
     backend.packed_axpy(twice, P, 2.0)
     np.testing.assert_allclose(twice, 3 * P, rtol=1e-6)

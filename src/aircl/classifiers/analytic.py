@@ -17,8 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aircl.classifiers import persistence
 from aircl.classifiers.fingerprint import check_mergeable
 from aircl.classifiers.labels import Labels, check_labels
-from aircl.engine import STORES, GammaPath, Learner, Rule, Solution
+from aircl.engine import STORES, GammaPath, Learner, Rule, Solution, Statistics
 from aircl.engine.backend import FLOATS, Array
+from aircl.engine.memory import parse_bytes
 from aircl.engine.statistics import BLOCK_BYTES
 from aircl.engine.weighting import Weighting, check_weighting, missing_weights
 
@@ -35,6 +36,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
     scale: str
     store: str
     expansion: Any
+    memory_limit: int | str | None
     random_state: Any
 
     classes_: Array
@@ -142,7 +144,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             if not self._has_learned():
                 self._reset()
                 theirs = other._learner.store
-                self._learner = Learner(type(theirs)(theirs.n_features, theirs.dtype))
+                self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype))
                 for name in ("n_features_in_", "feature_names_in_", "expansion_"):
                     if hasattr(other, name):
                         setattr(self, name, getattr(other, name))
@@ -219,7 +221,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             for part, features in self._features(X, whole=whole):
                 part_weight = None if weight is None else weight[part]
                 if not hasattr(self, "_learner"):
-                    self._learner = Learner(STORES[self.store](features.shape[1], features.dtype))
+                    self._learner = Learner(self._new_store(features.shape[1], features.dtype))
                 store = self._learner.store
                 features = _check_features(features, part_weight, store.n_features, store.dtype)
                 store.check_update(slots)
@@ -229,6 +231,9 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         self._commit_labels(new, declared)
+
+    def _new_store(self, n_features: int, dtype: np.dtype[Any]) -> Statistics:
+        return STORES[self.store](n_features, dtype, parse_bytes(self.memory_limit))
 
     def _fit_expansion(self, X: Any) -> Any:
         """Fit a clone of the expansion on the first batch, with this classifier's seed if it has none of its own."""
@@ -427,6 +432,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
                 f"store={self.store!r}, but this learner has learned into {self._learner.store.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
             )
+        parse_bytes(self.memory_limit)
         gamma_is_number = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
         if self.gamma != "auto" and not (gamma_is_number and 0 <= float(self.gamma) < np.inf):
             raise ValueError(f"gamma={self.gamma!r} is not possible. Use 'auto' or a finite number >= 0.")

@@ -25,6 +25,7 @@ from aircl.classifiers.labels import Labels
 from aircl.engine import STORES, GammaPath, Learner
 from aircl.engine.backend import Array
 from aircl.engine.learner import GammaMemory
+from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
 
 if TYPE_CHECKING:
@@ -173,7 +174,10 @@ def _unpack(
         labels.declare(np.array(learned["declared"], dtype=learned["label_type"]))
     classifier.classes_ = labels.classes
     store = STORES[parameters["store"]].from_arrays(
-        _below("statistics.", arrays), learned["n_features"], np.dtype(learned["dtype"])
+        _below("statistics.", arrays),
+        learned["n_features"],
+        np.dtype(learned["dtype"]),
+        parse_bytes(classifier.memory_limit),
     )
     classifier._learner = Learner(store, set(learned["lineage"]))
     if learned["gamma"] is not None:

@@ -62,6 +62,17 @@ def packed_axpy(P: Array, Q: Array, alpha: float = 1.0) -> None:
     _kernel(blas, "axpy", P.dtype)(Q, P, a=alpha)
 
 
+def packed_diagonal(P: Array, n_features: int) -> Array:
+    """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
+    # Rectangular full packed, lower, column-major: an (f + 1, f / 2) array for even f, an (f, (f + 1) / 2) one for odd.
+    columns = (n_features + 1) // 2
+    rectangle = P.reshape(columns, -1).T
+    shift = 1 - n_features % 2
+    low = rectangle[np.arange(columns) + shift, np.arange(columns)]
+    high = rectangle[np.arange(n_features - columns), np.arange(n_features - columns) + 1 - shift]
+    return np.concatenate([low, high])
+
+
 def unpack(P: Array, n_features: int) -> Array:
     """Return a packed matrix in its lower form."""
     A, _ = _kernel(lapack, "tfttr", P.dtype)(n_features, P, uplo="L")

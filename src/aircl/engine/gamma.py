@@ -10,6 +10,7 @@ and gamma minimises the mean over classes of log L_y.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,56 +47,84 @@ def gamma_grid(G: Array) -> Array:
     return GRID * (mean_eigenvalue or 1.0)
 
 
-def class_losses(G: Array, within: Array, sums: Array, count: Array, pi: Array, gammas: Array) -> Array:
-    """Return L_y(gamma), the leave-one-out error of every class, with A_y/n_y = (1 - 1/n_y) S_w + m_y'm_y.
+class Spectrum:
+    """The weighted second moments in their eigenbasis: one eigendecomposition serves every gamma.
 
     Parameters
     ----------
     G : array of shape (f, f)
         Weighted second moments, lower triangle.
-    within : array of shape (f, f)
-        Within-class covariance S_w, lower triangle.
     sums : array of shape (C, f)
         Class sums s_y.
     count, pi : arrays of shape (C,)
         Class counts and scaled class weights.
-    gammas : array of shape (g,)
-
-    Returns
-    -------
-    losses : array of shape (g, C)
 
     Notes
     -----
-    One eigendecomposition serves all gammas: O(f^3 + C f^2) for it, O(C f min(C, f)) for each gamma.
+    Cost O(f^3 + C f^2).
     """
-    eigenvalues, V = np.linalg.eigh(symmetric(G))
-    eigenvalues = np.maximum(eigenvalues.astype(np.float64), 0.0)
-    means = (sums / count[:, None]).astype(V.dtype) @ V  # m_y in the eigenbasis, (C, f)
-    B = means * (pi * count)[:, None].astype(V.dtype)  # pi_y s_y, (C, f)
+
+    def __init__(self, G: Array, sums: Array, count: Array, pi: Array) -> None:
+        eigenvalues, self.V = np.linalg.eigh(symmetric(G))
+        self.eigenvalues = np.maximum(eigenvalues.astype(np.float64), 0.0)
+        self.count, self.pi = count, pi
+        self.means = (sums / count[:, None]).astype(G.dtype) @ self.V  # m_y in the eigenbasis, (C, f)
+        self.B = self.means * (pi * count)[:, None].astype(G.dtype)  # pi_y s_y, so that W = K B', (C, f)
+
+    def shrinkage(self, gammas: Array) -> Array:
+        """Return the diagonals of K in the eigenbasis, shape (g, f)."""
+        return np.asarray(1.0 / (self.eigenvalues + np.asarray(gammas)[:, None]))
+
+    def losses(self, shrinkage: Array, moments: Moments) -> Array:
+        """Return L_y, the leave-one-out error of every class, shape (g, C)."""
+        fitted = shrinkage @ np.square(self.means, dtype=np.float64).T * (self.pi * self.count)  # W_y'm_y
+        rss = 1.0 - 2.0 * fitted + moments.spread
+        h = self.pi * moments.leverage
+        return np.asarray(np.maximum(rss, 1e-12) / np.square(1.0 - np.minimum(h, 1.0 - 1e-6)))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the criterion needs of A_y / n_y at every gamma.
+
+    Attributes
+    ----------
+    leverage : array of shape (g, C)
+        tr(K A_y) / n_y
+    spread : array of shape (g, C)
+        tr(W'A_y W) / n_y
+    """
+
+    leverage: Array
+    spread: Array
+
+
+def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Moments:
+    """Take A_y / n_y = (1 - 1/n_y) S_w + m_y'm_y for every class: one sample has no scatter.
+
+    Cost O(f^3), and O(C f min(C, f)) for each gamma.
+    """
+    V, means, B = spectrum.V, spectrum.means, spectrum.B
     S = V.T @ symmetric(within.astype(V.dtype, copy=False)) @ V
     BB = B.T @ B
-    S_diagonal = np.diag(S).astype(np.float64)
-    S *= BB  # tr(W'S W) = d'(S * BB)d with d = 1 / (eigenvalues + gamma)
-    one_sample_has_no_scatter = np.maximum(1.0 - 1.0 / count, 0.0)
-
-    losses = np.empty((len(gammas), len(count)))
-    for i, gamma in enumerate(gammas):
-        d = 1.0 / (eigenvalues + gamma)
-        shrunk = means * d.astype(V.dtype)  # K m_y, (C, f)
-        leverage_of_mean = np.einsum("ij,ij->i", means, shrunk, dtype=np.float64)  # m_y'K m_y
-        if len(count) <= len(d):
-            score_of_mean = np.square(shrunk @ B.T, dtype=np.float64).sum(axis=1)  # |W'm_y|^2
+    leverage_of_scatter = shrinkage @ np.diag(S).astype(np.float64)
+    S *= BB  # tr(W'S W) = d'(S * BB)d with d the shrinkage
+    spread_of_scatter = np.einsum("gf,fg->g", shrinkage, S.astype(np.float64) @ shrinkage.T)
+    spread_of_mean = np.empty((len(shrinkage), len(means)))
+    for i, d in enumerate(shrinkage.astype(V.dtype)):
+        shrunk = means * d  # K m_y, (C, f)
+        if len(means) <= len(d):
+            spread_of_mean[i] = np.square(shrunk @ B.T, dtype=np.float64).sum(axis=1)  # |W'm_y|^2
         else:
-            score_of_mean = np.einsum("ij,ij->i", shrunk @ BB, shrunk, dtype=np.float64)
-        h = pi * (one_sample_has_no_scatter * (d @ S_diagonal) + leverage_of_mean)
-        fitted = pi * count * leverage_of_mean  # W_y'm_y
-        spread = d @ (S @ d.astype(V.dtype)).astype(np.float64)  # tr(W'S_w W)
-        rss = 1.0 - 2.0 * fitted + one_sample_has_no_scatter * spread + score_of_mean
-        losses[i] = np.maximum(rss, 1e-12) / np.square(1.0 - np.minimum(h, 1.0 - 1e-6))
-    return losses
+            spread_of_mean[i] = np.einsum("ij,ij->i", shrunk @ BB, shrunk, dtype=np.float64)
+    scatter = np.maximum(1.0 - 1.0 / spectrum.count, 0.0)
+    leverage_of_mean = shrinkage @ np.square(means, dtype=np.float64).T  # m_y'K m_y
+    return Moments(
+        leverage=scatter * leverage_of_scatter[:, None] + leverage_of_mean,
+        spread=scatter * spread_of_scatter[:, None] + spread_of_mean,
+    )
 
 
-def mean_log(losses: Array) -> Array:
-    """Return the criterion: the mean over classes of the log of L_y, shape (g,)."""
-    return np.asarray(np.log(losses).mean(axis=1))
+def criterion(spectrum: Spectrum, shrinkage: Array, forms: Sequence[Moments]) -> Array:
+    """Return the mean over classes, and over the forms that A_y was taken in, of log L_y, shape (g,)."""
+    return np.asarray(np.mean([np.log(spectrum.losses(shrinkage, form)).mean(axis=1) for form in forms], axis=0))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aircl.engine.backend import Array
-from aircl.engine.gamma import GammaPath, class_losses, gamma_grid, mean_log
+from aircl.engine.gamma import GammaPath, Spectrum, criterion, gamma_grid
 from aircl.engine.per_class import PerClass
 from aircl.engine.pooled import Pooled
 from aircl.engine.shared import Shared
@@ -171,9 +171,13 @@ class Learner:
     def _choose(self, G: Array, sums: Array, count: Array, own: Array, pi: Array) -> tuple[float, GammaPath]:
         if self.gamma_memory is None or not self.gamma_memory.serves(self.store):
             gammas = gamma_grid(G)
-            path = GammaPath(gammas, mean_log(class_losses(G, self.store.within(own), sums, count, pi, gammas)))
+            path = GammaPath(gammas, self._criterion(Spectrum(G, sums, count, pi), own, gammas))
             self.gamma_memory = GammaMemory(path.best, float(count.sum()), len(count), path)
         return self.gamma_memory.gamma, self.gamma_memory.path
+
+    def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
+        shrinkage = spectrum.shrinkage(gammas)
+        return criterion(spectrum, shrinkage, self.store.moments(spectrum, shrinkage, own))
 
     def temperature(self, rule: Rule, labels: Array) -> float:
         """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.
@@ -186,7 +190,7 @@ class Learner:
             if self._temperature is None or self._temperature[0] is not solution:
                 count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
                 G = self.store.gram(own) * self.store.dtype.type(scale_factor(rule.scale, own, count))
-                at_gamma = np.array([solution.gamma])
-                losses = class_losses(G, self.store.within(own), self.store.sums, count, solution.pi, at_gamma)
-                self._temperature = solution, float(np.exp(mean_log(losses)[0])) / len(count)
+                spectrum = Spectrum(G, self.store.sums, count, solution.pi)
+                log_error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
+                self._temperature = solution, float(np.exp(log_error)) / len(count)
             return self._temperature[1]

@@ -9,72 +9,91 @@ import numpy as np
 
 from aircl.engine import backend
 from aircl.engine.backend import Array
-from aircl.engine.factor import Factor
+from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.memory import DiskSpace, available_memory
+from aircl.engine.moment import SecondMoment
 from aircl.engine.statistics import PENDING_ROWS, ClassRows, Statistics, StoreError, rounding, sort_by_class
 
 
 class PerClass(Statistics):
     """Counts, sums and one second moment A_y per class.
 
-    A class with fewer than f/2 rows is held as a `Factor`, a larger one as a packed symmetric matrix, so the
-    memory is bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums.
+    A class with fewer than f/2 rows is held as a factor, a larger one as a packed symmetric matrix, so the memory is
+    bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums. Beyond the memory limit they move to files.
     """
 
     name = "per-class"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
-        super().__init__(n_features, dtype)
-        # A_y by slot: a Factor, or a packed array.
-        self._moments: list[Factor | Array] = []
+    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
+        super().__init__(n_features, dtype, memory_limit)
+        self._moments: list[SecondMoment] = []  # A_y by slot
+        self._disk = DiskSpace()
+        self._limit = available_memory() // 2 if memory_limit is None else memory_limit
+        if memory_limit is not None and memory_limit < self.workspace_bytes:
+            raise ValueError(
+                f"memory_limit is {memory_limit} bytes, but with {n_features} features of {self.dtype} batches and a "
+                f"solve alone need {self.workspace_bytes}. Raise memory_limit or use fewer features."
+            )
 
     def grow(self, n_classes: int) -> None:
         """Make room for classes up to slot n_classes - 1."""
         super().grow(n_classes)
         for _ in range(len(self._moments), n_classes):
-            self._moments.append(Factor(self.n_features, self.dtype))
+            self._moments.append(SecondMoment(self.n_features, self.dtype))
 
     def _absorb(self, batch: ClassRows) -> None:
         self._count[batch.slots] += batch.count
         self._center[batch.slots] += batch.sums
+        room = self._room()
         for slot, rows in batch:
-            self._add_rows(slot, rows)
+            moment = self._moments[slot]
+            room += moment.nbytes
+            moment.add_rows(rows)
+            room -= moment.nbytes
+            if room < 0:
+                room = self._make_room()
 
-    def _add_rows(self, slot: int, rows: Array) -> None:
-        """A_y += rows' rows, in the form that is smaller."""
-        moment = self._moments[slot]
-        if isinstance(moment, Factor):
-            if 2 * (len(moment) + len(rows)) < self.n_features:
-                moment.append(rows)
-                return
-            moment = self._moments[slot] = self._packed(moment)
-        backend.packed_add_gram(moment, rows, self.n_features)
+    # -- memory --
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that a batch, a solve and the choice of gamma take for a while, beside what is held."""
+        batch = 3 * PENDING_ROWS * self.n_features * self.dtype.itemsize
+        solve = self.n_features**2 * (8 * self.dtype.itemsize + 16)
+        return batch + solve
 
-    def _packed(self, moment: Factor | Array) -> Array:
-        if not isinstance(moment, Factor):
-            return moment
-        P = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
-        for block in moment.blocks:
-            backend.packed_add_gram(P, block, self.n_features)
-        return P
+    def _room(self) -> int:
+        """Return how many more bytes may be held within the memory limit."""
+        return self._limit - self.workspace_bytes - (self.nbytes - self._pending_bytes)
+
+    def _make_room(self) -> int:
+        """Move the largest second moments to files until a tenth of the limit is free; return the room there is."""
+        room, wanted = self._room(), self._limit // 10
+        for moment in sorted(self._moments, key=lambda moment: -moment.nbytes):
+            if room >= wanted or moment.nbytes == 0:
+                break
+            room += moment.nbytes
+            moment.spill(self._disk)
+        return room
 
     def seal(self) -> None:
         """Absorb what waits and make every factor a function of its A_y alone."""
         self.flush()
         for moment in self._moments:
-            if isinstance(moment, Factor):
-                moment.seal()
+            moment.seal()
 
+    # -- what a solution needs --
     def gram(self, pi: Array) -> Array:
         """Return sum_y pi_y A_y, shape (f, f), lower. Cost O(f^2) a packed class, O(n_y f^2) a factor."""
         self.flush()
         G = self._gram_of_factors(pi)
-        packed = None
+        packed = np.zeros(0, self.dtype)
         for weight, moment in zip(pi.tolist(), self._moments, strict=True):
-            if not isinstance(moment, Factor):
-                if packed is None:
-                    packed = np.zeros_like(moment)
-                backend.packed_axpy(packed, moment, weight)
-        if packed is not None:
+            if moment.is_packed:
+                if not len(packed):
+                    packed = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
+                with moment.packed() as P:
+                    backend.packed_axpy(packed, P, weight)
+        if len(packed):
             G += backend.unpack(packed, self.n_features)
         return G
 
@@ -84,9 +103,9 @@ class PerClass(Statistics):
         workspace = np.empty((PENDING_ROWS, self.n_features), dtype=self.dtype)
         filled = 0
         for weight, moment in zip(pi.tolist(), self._moments, strict=True):
-            if not isinstance(moment, Factor):
+            if moment.is_packed:
                 continue
-            for block in moment.blocks:
+            for block in moment.blocks():
                 for start in range(0, len(block), PENDING_ROWS):
                     part = block[start : start + PENDING_ROWS]
                     if filled + len(part) > PENDING_ROWS:
@@ -105,6 +124,31 @@ class PerClass(Statistics):
         S /= self.dtype.type(count.sum())
         return S
 
+    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
+        """Return the shared form and that of the classes' own A_y: measured, the two together choose best."""
+        return [*super().moments(spectrum, shrinkage, pi), self._own_moments(spectrum, shrinkage)]
+
+    def _own_moments(self, spectrum: Spectrum, shrinkage: Array) -> Moments:
+        """Take each class's own A_y. Cost O(n f (f + g C)) for g gammas; O(C f^2 (f + g C)) for packed classes."""
+        leverage = np.empty((len(shrinkage), self.n_classes))
+        spread = np.empty_like(leverage)
+        V, B, d = spectrum.V, spectrum.B, shrinkage.astype(self.dtype)
+        for slot, moment in enumerate(self._moments):
+            if moment.is_packed:
+                with moment.packed() as P:
+                    A = V.T @ backend.symmetric(backend.unpack(P, self.n_features)) @ V
+                diagonal = np.diag(A).astype(np.float64)
+                A *= B.T @ B
+                spread[:, slot] = np.einsum("gf,fg->g", shrinkage, A.astype(np.float64) @ shrinkage.T)
+            else:
+                Z = [block @ V for block in moment.blocks()]
+                diagonal = sum((np.square(z, dtype=np.float64).sum(axis=0) for z in Z), np.zeros(self.n_features))
+                for i, d_i in enumerate(d):
+                    spread[i, slot] = sum(np.square((z * d_i) @ B.T, dtype=np.float64).sum() for z in Z)
+            leverage[:, slot] = shrinkage @ diagonal
+        return Moments(leverage / spectrum.count, spread / spectrum.count)
+
+    # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store, class by class."""
         self.flush()
@@ -112,13 +156,11 @@ class PerClass(Statistics):
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
         self._center[slots] += other._center[: other.n_classes]
-        for slot, moment in zip(slots.tolist(), other._moments, strict=True):
-            if isinstance(moment, Factor):
-                self._add_rows(slot, moment.rows())
-            else:
-                P = self._moments[slot] = self._packed(self._moments[slot])
-                backend.packed_axpy(P, moment)
-        self.seal()
+        for slot, theirs in zip(slots.tolist(), other._moments, strict=True):
+            self._moments[slot].add(theirs)
+            self._moments[slot].seal()
+            if self._room() < 0:
+                self._make_room()
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: projection for a factor, subtraction for a packed matrix. All or nothing."""
@@ -126,13 +168,9 @@ class PerClass(Statistics):
         batch = sort_by_class(X, slots, weight)
         left, emptied = self.remaining_count(batch)
         sums = self._center[batch.slots] - batch.sums
-        changed: dict[int, Factor | Array] = {}
-        for slot, rows in batch:
-            moment = self._moments[slot]
-            changed[slot] = moment.subtract(rows) if isinstance(moment, Factor) else self._subtract_packed(moment, rows)
+        changed = {slot: self._moments[slot].minus(rows) for slot, rows in batch}
         for slot in batch.slots[emptied].tolist():
-            before, after = (_energy(m, self.n_features) for m in (self._moments[slot], changed[slot]))
-            if after > rounding(self.dtype, self.n_features, before):
+            if changed[slot].trace > rounding(self.dtype, self.n_features, self._moments[slot].trace):
                 raise StoreError(
                     "cannot forget these rows: they have the whole weight of their class but are not the rows it "
                     "was taught. Nothing was changed."
@@ -143,24 +181,13 @@ class PerClass(Statistics):
             self._moments[slot] = moment
         return batch.slots[emptied]
 
-    def _subtract_packed(self, P: Array, rows: Array) -> Array:
-        P = P.copy()
-        energy = _energy(P, self.n_features)
-        backend.packed_add_gram(P, rows, self.n_features, alpha=-1.0)
-        A = backend.unpack(P, self.n_features)
-        if not backend.is_positive(A, rounding(self.dtype, self.n_features, energy)):
-            raise StoreError(
-                "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
-                "with this class. Nothing was changed."
-            )
-        return P
-
     def drop(self, slots: Sequence[int]) -> None:
         """Remove classes; the later slots move up."""
         super().drop(slots)
         gone = set(slots)
         self._moments = [moment for slot, moment in enumerate(self._moments) if slot not in gone]
 
+    # -- size and storage --
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
@@ -168,28 +195,18 @@ class PerClass(Statistics):
 
     def arrays(self) -> dict[str, Array]:
         """Return everything that was learned as named arrays, sealed."""
-        arrays = super().arrays()
-        for slot, moment in enumerate(self._moments):
-            if isinstance(moment, Factor):
-                arrays[f"factor.{slot}"] = moment.rows()
-            else:
-                arrays[f"packed.{slot}"] = moment
-        return arrays
+        return super().arrays() | {f"moment.{slot}": moment.array() for slot, moment in enumerate(self._moments)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any]) -> Self:
+    def from_arrays(
+        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+    ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
         for slot in range(store.n_classes):
-            if (P := arrays.get(f"packed.{slot}")) is not None:
-                store._moments.append(np.array(P))
-            else:
-                store._moments.append(Factor.of(np.array(arrays[f"factor.{slot}"])))
+            store._moments.append(SecondMoment.of(np.array(arrays[f"moment.{slot}"]), n_features))
         return store
 
-
-def _energy(moment: Factor | Array, n_features: int) -> float:
-    """Return the trace of A_y."""
-    if isinstance(moment, Factor):
-        return float(sum(np.square(block, dtype=np.float64).sum() for block in moment.blocks))
-    return float(np.trace(backend.unpack(moment, n_features), dtype=np.float64))
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the files behind: they belong to this process, and what is in them comes along."""
+        return {**self.__dict__, "_disk": DiskSpace()}

@@ -9,9 +9,10 @@ import numpy as np
 
 from aircl.engine import backend
 from aircl.engine.backend import Array
-from aircl.engine.factor import Factor
+from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
-from aircl.engine.statistics import StoreError
+from aircl.engine.statistics import Statistics, StoreError
 
 
 class Pooled(PerClass):
@@ -22,8 +23,8 @@ class Pooled(PerClass):
 
     name = "pooled"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
-        super().__init__(n_features, dtype)
+    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
+        super().__init__(n_features, dtype, memory_limit)
         self._folded = backend.lower_zeros(n_features, dtype)
         self._folded_pi = np.zeros(0)  # by slot; 0 while a class is open
 
@@ -48,7 +49,7 @@ class Pooled(PerClass):
             raise StoreError("store='pooled' cannot fold a class of weight 0. Give every class a positive weight.")
         self._folded = self.gram(pi)
         self._folded_pi[is_open] = pi[is_open]
-        self._moments = [Factor(self.n_features, self.dtype) for _ in self._moments]
+        self._moments = [SecondMoment(self.n_features, self.dtype) for _ in self._moments]
 
     def gram(self, pi: Array) -> Array:
         """Return sum_y pi_y A_y, shape (f, f), lower; closed classes must have the weights they were folded with."""
@@ -67,6 +68,10 @@ class Pooled(PerClass):
         backend.add_gram(S, self.sums * np.sqrt(pi / count)[:, None], alpha=-1.0)
         S /= self.dtype.type(max(pi @ np.maximum(count - 1.0, 0.0), np.finfo(self.dtype).tiny))
         return S
+
+    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
+        """Return the shared form: the A_y of closed phases are gone."""
+        return Statistics.moments(self, spectrum, shrinkage, pi)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""
@@ -100,9 +105,11 @@ class Pooled(PerClass):
         return super().arrays() | {"folded": backend.pack(self._folded), "folded_pi": self._folded_pi}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any]) -> Self:
+    def from_arrays(
+        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+    ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
         store._folded = backend.unpack(np.array(arrays["folded"]), n_features)
         store._folded_pi = np.array(arrays["folded_pi"])
         return store

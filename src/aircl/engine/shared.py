@@ -26,8 +26,8 @@ class Shared(Statistics):
 
     name = "shared"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
-        super().__init__(n_features, dtype)
+    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
+        super().__init__(n_features, dtype, memory_limit)
         self._scatter = backend.lower_zeros(n_features, dtype)  # n S_w
         # self._center holds the means m_y.
 
@@ -123,9 +123,11 @@ class Shared(Statistics):
         return super().arrays() | {"scatter": backend.pack(self._scatter)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any]) -> Self:
+    def from_arrays(
+        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+    ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
         store._scatter = backend.unpack(np.array(arrays["scatter"]), n_features)
         return store
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from aircl.engine.backend import Array
+from aircl.engine.gamma import Moments, Spectrum, shared_moments
 
 # Small batches are collected, since one rank-4096 update costs far less than 64 updates of rank 64.
 PENDING_ROWS = 4096
@@ -84,13 +85,16 @@ class Statistics(ABC):
         Width f of the rows.
     dtype : dtype
         float32 or float64, of the second moments. Counts and sums are float64 always.
+    memory_limit : int or None
+        Bytes that may be held in memory, for stores that can go on beyond. None: half of what there is.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
+        self.memory_limit = memory_limit
         self.n_classes = 0
         self._count = np.zeros(0)
         self._center = np.zeros((0, n_features))  # s_y, or the mean where a store says so
@@ -166,6 +170,10 @@ class Statistics(ABC):
     def within(self, pi: Array) -> Array:
         """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
 
+    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
+        """Return the forms of A_y that the choice of gamma averages over: here, all classes share S_w."""
+        return [shared_moments(spectrum, self.within(pi), shrinkage)]
+
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
         """Refuse to merge statistics whose classes land on these slots. Called before anything changes."""
@@ -212,8 +220,11 @@ class Statistics(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        pending = sum(x.nbytes + y.nbytes + (0 if w is None else w.nbytes) for x, y, w in self._pending)
-        return self._count.nbytes + self._center.nbytes + pending
+        return self._count.nbytes + self._center.nbytes + self._pending_bytes
+
+    @property
+    def _pending_bytes(self) -> int:
+        return sum(x.nbytes + y.nbytes + (0 if w is None else w.nbytes) for x, y, w in self._pending)
 
     def arrays(self) -> dict[str, Array]:
         """Return everything that was learned as named arrays, sealed."""
@@ -221,9 +232,11 @@ class Statistics(ABC):
         return {"count": self._count[: self.n_classes], "center": self._center[: self.n_classes]}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any]) -> Self:
+    def from_arrays(
+        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+    ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = cls(n_features, dtype)
+        store = cls(n_features, dtype, memory_limit)
         store._count = np.array(arrays["count"])
         store._center = np.array(arrays["center"])
         store.n_classes = len(store._count)

@@ -1,0 +1,158 @@
+"""One class's second moment A_y in its smallest exact form: few rows, a packed matrix, or a file of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from aircl.engine import backend
+from aircl.engine.backend import Array
+from aircl.engine.factor import Factor
+from aircl.engine.memory import DiskSpace, OnDisk
+from aircl.engine.statistics import StoreError, rounding
+
+
+class SecondMoment:
+    """A_y of one class: a `Factor` while it has fewer than f/2 rows, packed symmetric beyond.
+
+    Parameters
+    ----------
+    n_features : int
+    dtype : dtype
+    """
+
+    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+        self.n_features = n_features
+        self.dtype = dtype
+        # A file holds what memory would: rows (2-d) or a packed matrix (1-d).
+        self._held: Factor | Array | OnDisk = Factor(n_features, dtype)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is held as a packed matrix, wherever."""
+        return not isinstance(self._held, Factor) and len(self._held.shape) == 1
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of a factor, wherever."""
+        return len(self._held) if isinstance(self._held, Factor) else self._held.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in memory."""
+        return 0 if isinstance(self._held, OnDisk) else self._held.nbytes
+
+    @property
+    def trace(self) -> float:
+        """The trace of A_y."""
+        if not self.is_packed:
+            return float(sum(np.square(block, dtype=np.float64).sum() for block in self.blocks()))
+        with self.packed() as P:
+            return float(backend.packed_diagonal(P, self.n_features).sum(dtype=np.float64))
+
+    # -- the two forms --
+    def blocks(self) -> list[Array]:
+        """Return the rows of a factor, in blocks."""
+        return [self._held.read()] if isinstance(self._held, OnDisk) else self._factor().blocks
+
+    @contextmanager
+    def packed(self) -> Iterator[Array]:
+        """Give the packed matrix to read and write; a file is mapped no longer than this."""
+        if isinstance(self._held, OnDisk):
+            with self._held.mapped() as P:
+                yield P
+        else:
+            assert not isinstance(self._held, Factor)
+            yield self._held
+
+    def _factor(self) -> Factor:
+        """Return the factor, in memory."""
+        if isinstance(self._held, OnDisk):
+            held, self._held = self._held, Factor.of(self._held.read())
+            held.path.unlink(missing_ok=True)
+        assert isinstance(self._held, Factor)
+        return self._held
+
+    def pack(self) -> None:
+        """Turn a factor into a packed matrix."""
+        if not self.is_packed:
+            P = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
+            for block in self._factor().blocks:
+                backend.packed_add_gram(P, block, self.n_features)
+            self._held = P
+
+    # -- algebra --
+    def add_rows(self, rows: Array) -> None:
+        """Add rows' rows, in the form that is smaller."""
+        if not self.is_packed and 2 * (self.n_rows + len(rows)) < self.n_features:
+            self._factor().append(rows)
+            return
+        self.pack()
+        with self.packed() as P:
+            backend.packed_add_gram(P, rows, self.n_features)
+
+    def add(self, other: SecondMoment) -> None:
+        """Add another class's second moment, which is sealed."""
+        if not other.is_packed:
+            for block in other.blocks():
+                self.add_rows(block)
+            return
+        self.pack()
+        with self.packed() as P, other.packed() as Q:
+            backend.packed_axpy(P, Q)
+
+    def minus(self, rows: Array) -> SecondMoment:
+        """Return A_y - rows' rows, leaving this one as it is; refuse rows that are not in it."""
+        left = SecondMoment(self.n_features, self.dtype)
+        if not self.is_packed:
+            left._held = self._factor().subtract(rows)
+            return left
+        energy = self.trace
+        with self.packed() as P:
+            left._held = np.array(P)
+        backend.packed_add_gram(left._held, rows, self.n_features, alpha=-1.0)
+        slack = rounding(self.dtype, self.n_features, energy)
+        if not backend.is_positive(backend.unpack(left._held, self.n_features), slack):
+            raise StoreError(
+                "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
+                "with this class. Nothing was changed."
+            )
+        return left
+
+    def seal(self) -> None:
+        """Make a factor a function of A_y alone. What is on disk is sealed already."""
+        if isinstance(self._held, Factor):
+            self._held.seal()
+
+    # -- storage --
+    def spill(self, disk: DiskSpace) -> None:
+        """Move to a file."""
+        if isinstance(self._held, Factor):
+            self._held.seal()
+            self._held = disk.put(self._held.rows())
+        elif not isinstance(self._held, OnDisk):
+            self._held = disk.put(self._held)
+
+    def array(self) -> Array:
+        """Return the rows of the sealed factor, shape (r, f), or the packed matrix, shape (f (f + 1) / 2,)."""
+        if isinstance(self._held, OnDisk):
+            return self._held.read()
+        return self._held.rows() if isinstance(self._held, Factor) else self._held
+
+    @classmethod
+    def of(cls, array: Array, n_features: int) -> SecondMoment:
+        """Build a second moment from what `array` returned."""
+        moment = cls(n_features, array.dtype)
+        moment._held = Factor.of(array) if array.ndim == 2 else array
+        return moment
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Bring a file's content along: the file belongs to this process."""
+        state = dict(self.__dict__)
+        if isinstance(self._held, OnDisk):
+            array = self._held.read()
+            state["_held"] = Factor.of(array) if array.ndim == 2 else array
+        return state

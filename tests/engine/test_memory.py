@@ -1,0 +1,119 @@
+"""Beyond the memory limit the same numbers come from files; nothing is silent and nothing is left behind."""
+
+import errno
+import gc
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from aircl import AIRClassifier
+from aircl.engine.memory import MemoryLimitWarning, available_memory, parse_bytes
+from aircl.engine.per_class import PerClass
+
+F, C = 400, 12
+WORKSPACE = PerClass(F, np.dtype(np.float64)).workspace_bytes
+
+
+def stream(seed=0, batches=30):
+    """Classes large enough to be packed, and small ones that stay factors."""
+    rng = np.random.default_rng(seed)
+    tail = 0.75 ** np.arange(C)
+    for _ in range(batches):
+        y = rng.choice(C, size=200, p=tail / tail.sum())
+        yield np.maximum(rng.normal(size=(200, F)) + 0.1 * y[:, None], 0), y
+
+
+def learn(clf, seed=0):
+    for X, y in stream(seed):
+        clf.partial_fit(X, y)
+        clf.class_count_  # noqa: B018 (a look does no harm)
+    return clf
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def unlimited():
+    return learn(AIRClassifier(1.0))
+
+
+# Room for about two packed matrices of F features beside the workspace.
+LIMIT = WORKSPACE + 2 * F * (F + 1) * 4 + 2 * C * F * 8
+
+
+def test_files_give_the_same_solution_and_go_away(directory, unlimited):
+    with pytest.warns(MemoryLimitWarning, match="memory_limit"):
+        limited = learn(AIRClassifier(1.0, memory_limit=LIMIT)).end_phase()
+    store = limited._learner.store
+    assert store.nbytes + store.workspace_bytes <= LIMIT
+    assert len(list(directory.iterdir())) == 1
+    assert sum(moment.nbytes == 0 for moment in store._moments) >= 3
+    np.testing.assert_allclose(limited.coef_, unlimited.coef_, rtol=1e-9, atol=1e-12)
+    del limited, store
+    gc.collect()
+    assert list(directory.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
+def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
+    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT))
+    # auto gamma, which reads every class's own second moment
+    auto = AIRClassifier().merge(unlimited)
+    limited.set_params(gamma="auto")
+    assert limited.gamma_ == pytest.approx(auto.gamma_)
+    limited.set_params(gamma=1.0)
+    # persistence and pickling take what is in the files along
+    path = tmp_path_factory.mktemp("models") / "clf.safetensors"
+    limited.save(path)
+    for copied in (AIRClassifier.load(path), pickle.loads(pickle.dumps(limited))):
+        np.testing.assert_allclose(copied.coef_, unlimited.coef_, rtol=1e-9, atol=1e-12)
+    # merging and forgetting, rows and classes
+    other = learn(AIRClassifier(1.0, memory_limit=LIMIT), seed=1)
+    both = learn(AIRClassifier(1.0).merge(unlimited), seed=1)
+    limited.merge(other)
+    np.testing.assert_allclose(limited.coef_, both.coef_, rtol=1e-9, atol=1e-12)
+    for X, y in stream(1):
+        limited.forget(X, y)
+    np.testing.assert_allclose(limited.coef_, unlimited.coef_, rtol=1e-8, atol=1e-10)
+    limited.forget(classes=[0, C - 1])
+    assert limited.classes_.tolist() == list(range(1, C - 1))
+
+
+@pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
+def test_a_full_disk_is_a_clear_error(directory, monkeypatch):
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    with pytest.raises(MemoryError, match="TMPDIR"):
+        learn(AIRClassifier(1.0, memory_limit=LIMIT))
+
+
+def test_a_limit_below_one_solve_is_refused():
+    with pytest.raises(ValueError, match="Raise memory_limit"):
+        AIRClassifier(memory_limit="1MB").fit(np.eye(F), np.arange(F) % 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4GB", 4 * 2**30), ("512 MiB", 2**29), ("1.5k", 1536), ("100", 100), (2**31, 2**31), (1e9, 10**9), (None, None)],
+)
+def test_sizes(text, expected):
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize("bad", ["four", "-1GB", 0, -5, "GB", True, float("nan"), float("inf"), ""])
+def test_what_is_not_a_size_is_refused(bad):
+    with pytest.raises(ValueError, match="memory_limit"):
+        parse_bytes(bad)
+
+
+def test_the_default_limit_is_within_the_machine():
+    assert 0 < available_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
