@@ -14,8 +14,8 @@ from scipy.fft import dct
 from aircl.engine.backend import Array
 from aircl.engine.statistics import StoreError, rounding
 
-# Rows that come in a trickle are rotated together with this many earlier ones: enough to mix, few enough to be cheap.
-TAIL = 32
+# Rows that come in a trickle are mixed together with this many earlier ones: enough to mix, few enough to be cheap.
+TAIL = 16
 
 
 def rotate(X: Array) -> Array:
@@ -37,8 +37,14 @@ def rotate(X: Array) -> Array:
     return np.ascontiguousarray(dct(R, axis=0, norm="ortho", overwrite_x=True)) if len(R) else R
 
 
+def mix(X: Array) -> Array:
+    """Return as many rows with the same X'X, none of them a row of X: `rotate` without what makes it canonical."""
+    _, U = np.linalg.eigh((X @ X.T).astype(np.float64))
+    return dct(U.T, axis=0, norm="ortho").astype(X.dtype) @ X if len(X) > 1 else X.copy()
+
+
 class Factor:
-    """Rows R with R'R = A_y, kept in blocks, each rotated when it came; `seal` makes them one.
+    """Rows R with R'R = A_y, kept in blocks, each mixed when it came; `seal` makes them one.
 
     Parameters
     ----------
@@ -75,8 +81,8 @@ class Factor:
                 self.blocks.append(last[:-TAIL].copy())
                 last = last[-TAIL:]
             X = np.concatenate([last, X])
-        n_blocks = max(1, len(X) // (2 * TAIL))
-        self.blocks += [rotate(part) for part in np.array_split(X, n_blocks)]
+        n_blocks = max(1, len(X) // TAIL)
+        self.blocks += [mix(part) for part in np.array_split(X, n_blocks)]
         self._sealed = False
 
     def seal(self) -> None:

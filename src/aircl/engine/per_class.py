@@ -9,10 +9,11 @@ import numpy as np
 
 from aircl.engine import backend
 from aircl.engine.backend import Array
+from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
-from aircl.engine.statistics import PENDING_ROWS, ClassRows, Statistics, StoreError, rounding, sort_by_class
+from aircl.engine.statistics import Statistics, StoreError, rounding
 
 
 class PerClass(Statistics):
@@ -57,13 +58,13 @@ class PerClass(Statistics):
     @property
     def workspace_bytes(self) -> int:
         """Bytes that a batch, a solve and the choice of gamma take for a while, beside what is held."""
-        batch = 3 * PENDING_ROWS * self.n_features * self.dtype.itemsize
+        batch = 3 * self._pending.capacity * self.n_features * self.dtype.itemsize
         solve = self.n_features**2 * (8 * self.dtype.itemsize + 16)
         return batch + solve
 
     def _room(self) -> int:
         """Return how many more bytes may be held within the memory limit."""
-        return self._limit - self.workspace_bytes - (self.nbytes - self._pending_bytes)
+        return self._limit - self.workspace_bytes - (self.nbytes - self._pending.nbytes)
 
     def _make_room(self) -> int:
         """Move the largest second moments to files until a tenth of the limit is free; return the room there is."""
@@ -77,7 +78,7 @@ class PerClass(Statistics):
 
     def seal(self) -> None:
         """Absorb what waits and make every factor a function of its A_y alone."""
-        self.flush()
+        super().seal()
         for moment in self._moments:
             moment.seal()
 
@@ -100,15 +101,16 @@ class PerClass(Statistics):
     def _gram_of_factors(self, pi: Array) -> Array:
         """Sum the factors' part through a workspace of few rows, so that it is one large product, not C small ones."""
         G = backend.lower_zeros(self.n_features, self.dtype)
-        workspace = np.empty((PENDING_ROWS, self.n_features), dtype=self.dtype)
+        size = self._pending.capacity
+        workspace = np.empty((size, self.n_features), dtype=self.dtype)
         filled = 0
         for weight, moment in zip(pi.tolist(), self._moments, strict=True):
             if moment.is_packed:
                 continue
             for block in moment.blocks():
-                for start in range(0, len(block), PENDING_ROWS):
-                    part = block[start : start + PENDING_ROWS]
-                    if filled + len(part) > PENDING_ROWS:
+                for start in range(0, len(block), size):
+                    part = block[start : start + size]
+                    if filled + len(part) > size:
                         backend.add_gram(G, workspace[:filled])
                         filled = 0
                     np.multiply(part, self.dtype.type(np.sqrt(weight)), out=workspace[filled : filled + len(part)])

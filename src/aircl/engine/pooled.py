@@ -48,6 +48,7 @@ class Pooled(PerClass):
         if np.any(pi[is_open] == 0):
             raise StoreError("store='pooled' cannot fold a class of weight 0. Give every class a positive weight.")
         self._folded = self.gram(pi)
+        self._pending.wipe()
         self._folded_pi[is_open] = pi[is_open]
         self._moments = [SecondMoment(self.n_features, self.dtype) for _ in self._moments]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from aircl.engine import backend
 from aircl.engine.backend import Array
-from aircl.engine.statistics import ClassRows, Statistics, StoreError, rounding, sort_by_class
+from aircl.engine.batch import ClassRows, sort_by_class
+from aircl.engine.statistics import Statistics, StoreError, rounding
 
 
 class Shared(Statistics):
@@ -134,9 +135,10 @@ class Shared(Statistics):
 
 def _centred(batch: ClassRows, mean: Array) -> Array:
     """Subtract the class means from the (weighted) rows, in place."""
-    rows = batch.rows
-    repeated = np.repeat(mean.astype(rows.dtype), batch.stop - batch.start, axis=0)
-    if batch.root_weight is not None:
-        repeated *= batch.root_weight[:, None].astype(rows.dtype)
-    rows -= repeated
-    return rows
+    mean = mean.astype(batch.rows.dtype)
+    for i, (_, rows) in enumerate(batch):
+        if batch.root_weight is None:
+            rows -= mean[i]
+        else:
+            rows -= batch.root_weight[batch.start[i] : batch.stop[i], None].astype(rows.dtype) * mean[i]
+    return batch.rows

@@ -8,63 +8,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.engine.backend import Array
+from aircl.engine.batch import ClassRows, Pending, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum, shared_moments
 
-# Small batches are collected, since one rank-4096 update costs far less than 64 updates of rank 64.
-PENDING_ROWS = 4096
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
 
 
 class StoreError(ValueError):
     """What was asked for cannot be done exactly by this store, so it was not done at all."""
-
-
-@dataclass(frozen=True)
-class ClassRows:
-    """Rows sorted by class: `rows[start[i]:stop[i]]` belong to `slots[i]`. The rows are scaled by sqrt(weight)."""
-
-    rows: Array  # (n, f)
-    root_weight: Array | None  # (n,) square roots of the sample weights; None: all one
-    slots: Array  # (k,) each touched class once
-    start: Array  # (k,)
-    stop: Array  # (k,)
-
-    @property
-    def count(self) -> Array:
-        """The weight of each touched class, shape (k,)."""
-        if self.root_weight is None:
-            return (self.stop - self.start).astype(np.float64)
-        return np.add.reduceat(np.square(self.root_weight), self.start)
-
-    @property
-    def sums(self) -> Array:
-        """The weighted sum of the rows of each touched class, shape (k, f), float64."""
-        rows = self.rows if self.root_weight is None else self.rows * self.root_weight[:, None]
-        return np.add.reduceat(rows, self.start, axis=0, dtype=np.float64)
-
-    def __iter__(self) -> Any:
-        """Yield each touched slot with its rows."""
-        for slot, start, stop in zip(self.slots.tolist(), self.start.tolist(), self.stop.tolist(), strict=True):
-            yield slot, self.rows[start:stop]
-
-
-def sort_by_class(X: Array, slots: Array, weight: Array | None) -> ClassRows:
-    """Bring the rows of each class together and scale them by the square root of their weight."""
-    order = np.argsort(slots, kind="stable")
-    rows = X[order]
-    root = None
-    if weight is not None:
-        root = np.sqrt(weight[order])
-        rows *= root[:, None].astype(rows.dtype)
-    touched, start = np.unique(slots[order], return_index=True)
-    return ClassRows(rows, root, touched, start, np.append(start[1:], len(slots)))
 
 
 def grown(table: Array, size: int) -> Array:
@@ -98,8 +55,7 @@ class Statistics(ABC):
         self.n_classes = 0
         self._count = np.zeros(0)
         self._center = np.zeros((0, n_features))  # s_y, or the mean where a store says so
-        self._pending: list[tuple[Array, Array, Array | None]] = []
-        self._n_pending = 0
+        self._pending = Pending(n_features, self.dtype)
 
     # -- learning --
     def grow(self, n_classes: int) -> None:
@@ -113,27 +69,20 @@ class Statistics(ABC):
 
     def update(self, X: Array, slots: Array, weight: Array | None = None) -> None:
         """Learn rows X (n, f) of the given classes. Cost O(n f^2), amortised; the rows are copied."""
-        block = max(PENDING_ROWS, BLOCK_BYTES // (self.n_features * self.dtype.itemsize))
-        if self._n_pending + len(X) < PENDING_ROWS:
-            self._pending.append((X.copy(), slots.copy(), None if weight is None else weight.copy()))
-            self._n_pending += len(X)
+        if len(self._pending) + len(X) > self._pending.capacity:
+            self.flush()
+        if len(X) <= self._pending.capacity:
+            self._pending.add(X, slots, weight)
             return
-        self.flush()
+        block = max(self._pending.capacity, BLOCK_BYTES // (self.n_features * self.dtype.itemsize))
         for start in range(0, len(X), block):
             part = slice(start, start + block)
             self._absorb(sort_by_class(X[part], slots[part], None if weight is None else weight[part]))
 
     def flush(self) -> None:
         """Absorb the rows that wait."""
-        if not self._pending:
-            return
-        batches, self._pending, self._n_pending = self._pending, [], 0
-        X = np.concatenate([x for x, _, _ in batches])
-        slots = np.concatenate([y for _, y, _ in batches])
-        weight = None
-        if any(w is not None for _, _, w in batches):
-            weight = np.concatenate([np.ones(len(x)) if w is None else w for x, _, w in batches])
-        self._absorb(sort_by_class(X, slots, weight))
+        if len(self._pending):
+            self._absorb(self._pending.take())
 
     @abstractmethod
     def _absorb(self, batch: ClassRows) -> None:
@@ -142,6 +91,7 @@ class Statistics(ABC):
     def seal(self) -> None:
         """Absorb what waits, and leave nothing that is a raw row of a class of three or more samples."""
         self.flush()
+        self._pending.wipe()
 
     def end_phase(self, pi: Array) -> None:
         """Close the open phase; pi (C,) are the unscaled class weights."""
@@ -151,10 +101,7 @@ class Statistics(ABC):
     @property
     def count(self) -> Array:
         """n_y, the sum of sample weights of every class, shape (C,)."""
-        count = self._count[: self.n_classes].copy()
-        for _, slots, weight in self._pending:
-            count += np.bincount(slots, weight, minlength=self.n_classes)
-        return count
+        return self._count[: self.n_classes] + self._pending.count(self.n_classes)
 
     @property
     def sums(self) -> Array:
@@ -220,11 +167,7 @@ class Statistics(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return self._count.nbytes + self._center.nbytes + self._pending_bytes
-
-    @property
-    def _pending_bytes(self) -> int:
-        return sum(x.nbytes + y.nbytes + (0 if w is None else w.nbytes) for x, y, w in self._pending)
+        return self._count.nbytes + self._center.nbytes + self._pending.nbytes
 
     def arrays(self) -> dict[str, Array]:
         """Return everything that was learned as named arrays, sealed."""
