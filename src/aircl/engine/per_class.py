@@ -13,6 +13,7 @@ from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
+from aircl.engine.running import RunningGram
 from aircl.engine.statistics import Statistics, StoreError, rounding
 
 
@@ -29,6 +30,7 @@ class PerClass(Statistics):
         super().__init__(n_features, dtype, memory_limit)
         self._moments: list[SecondMoment] = []  # A_y by slot
         self._disk = DiskSpace()
+        self._running: RunningGram | None = None
         self._limit = available_memory() // 2 if memory_limit is None else memory_limit
         if memory_limit is not None and memory_limit < self.workspace_bytes:
             raise ValueError(
@@ -45,6 +47,8 @@ class PerClass(Statistics):
     def _absorb(self, batch: ClassRows) -> None:
         self._count[batch.slots] += batch.count
         self._center[batch.slots] += batch.sums
+        if self._running is not None and not self._running.add(batch):
+            self._running = None
         room = self._room()
         for slot, rows in batch:
             moment = self._moments[slot]
@@ -79,48 +83,61 @@ class PerClass(Statistics):
     def seal(self) -> None:
         """Absorb what waits and make every factor a function of its A_y alone."""
         super().seal()
+        self._running = None
         for moment in self._moments:
             moment.seal()
 
     # -- what a solution needs --
     def gram(self, pi: Array) -> Array:
-        """Return sum_y pi_y A_y, shape (f, f), lower. Cost O(f^2) a packed class, O(n_y f^2) a factor."""
+        """Return sum_y pi_y A_y, shape (f, f), lower; only classes whose weight has changed are summed again.
+
+        Cost O(f^2) a packed class, O(n_y f^2) a factor.
+        """
         self.flush()
-        G = self._gram_of_factors(pi)
+        running = self._running
+        if running is None or not running.can_follow(pi, self.count):
+            running = RunningGram(backend.lower_zeros(self.n_features, self.dtype))
+        self._add_moments(running.G, running.follow(pi))
+        self._running = running
+        return running.G.copy(order="F")
+
+    def _add_moments(self, G: Array, pi: Array) -> None:
+        """Add sum_y pi_y A_y to G; weights may be negative."""
+        for sign in (1.0, -1.0):
+            factors = [(w, m) for w, m in zip(pi, self._moments, strict=True) if w * sign > 0 and not m.is_packed]
+            self._add_factors(G, factors, sign)
         packed = np.zeros(0, self.dtype)
         for weight, moment in zip(pi.tolist(), self._moments, strict=True):
-            if moment.is_packed:
+            if weight and moment.is_packed:
                 if not len(packed):
                     packed = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
                 with moment.packed() as P:
                     backend.packed_axpy(packed, P, weight)
         if len(packed):
             G += backend.unpack(packed, self.n_features)
-        return G
 
-    def _gram_of_factors(self, pi: Array) -> Array:
-        """Sum the factors' part through a workspace of few rows, so that it is one large product, not C small ones."""
-        G = backend.lower_zeros(self.n_features, self.dtype)
+    def _add_factors(self, G: Array, factors: list[tuple[float, SecondMoment]], sign: float) -> None:
+        """Add factors through a workspace of few rows, so that it is one large product, not C small ones."""
         size = self._pending.capacity
         workspace = np.empty((size, self.n_features), dtype=self.dtype)
         filled = 0
-        for weight, moment in zip(pi.tolist(), self._moments, strict=True):
-            if moment.is_packed:
-                continue
+        for weight, moment in factors:
+            root = self.dtype.type(np.sqrt(abs(weight)))
             for block in moment.blocks():
                 for start in range(0, len(block), size):
                     part = block[start : start + size]
                     if filled + len(part) > size:
-                        backend.add_gram(G, workspace[:filled])
+                        backend.add_gram(G, workspace[:filled], sign)
                         filled = 0
-                    np.multiply(part, self.dtype.type(np.sqrt(weight)), out=workspace[filled : filled + len(part)])
+                    np.multiply(part, root, out=workspace[filled : filled + len(part)])
                     filled += len(part)
-        backend.add_gram(G, workspace[:filled])
-        return G
+        backend.add_gram(G, workspace[:filled], sign)
 
     def within(self, pi: Array) -> Array:
         """Return S_w = (sum_y A_y - n_y m_y'm_y) / n, shape (f, f), lower."""
-        S = self.gram(np.ones(self.n_classes))
+        self.flush()
+        S = backend.lower_zeros(self.n_features, self.dtype)
+        self._add_moments(S, np.ones(self.n_classes))
         count = self.count
         backend.add_gram(S, self.sums / np.sqrt(count)[:, None], alpha=-1.0)
         S /= self.dtype.type(count.sum())
@@ -154,6 +171,7 @@ class PerClass(Statistics):
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store, class by class."""
         self.flush()
+        self._running = None
         other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
@@ -181,11 +199,13 @@ class PerClass(Statistics):
         self._center[batch.slots] = sums
         for slot, moment in changed.items():
             self._moments[slot] = moment
+        self._running = None
         return batch.slots[emptied]
 
     def drop(self, slots: Sequence[int]) -> None:
         """Remove classes; the later slots move up."""
         super().drop(slots)
+        self._running = None
         gone = set(slots)
         self._moments = [moment for slot, moment in enumerate(self._moments) if slot not in gone]
 
@@ -193,7 +213,8 @@ class PerClass(Statistics):
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return super().nbytes + sum(moment.nbytes for moment in self._moments)
+        running = 0 if self._running is None else self._running.G.nbytes
+        return super().nbytes + sum(moment.nbytes for moment in self._moments) + running
 
     def arrays(self) -> dict[str, Array]:
         """Return everything that was learned as named arrays, sealed."""
@@ -211,4 +232,4 @@ class PerClass(Statistics):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the files behind: they belong to this process, and what is in them comes along."""
-        return {**self.__dict__, "_disk": DiskSpace()}
+        return {**self.__dict__, "_disk": DiskSpace(), "_running": None}

@@ -49,6 +49,7 @@ class Pooled(PerClass):
             raise StoreError("store='pooled' cannot fold a class of weight 0. Give every class a positive weight.")
         self._folded = self.gram(pi)
         self._pending.wipe()
+        self._running = None
         self._folded_pi[is_open] = pi[is_open]
         self._moments = [SecondMoment(self.n_features, self.dtype) for _ in self._moments]
 

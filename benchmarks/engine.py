@@ -1,0 +1,246 @@
+"""Speed and memory of the engine, as ratios measured in one process (memory: in one process each).
+
+    python benchmarks/engine.py [--only learn,stream,memory,batch,import] [--quick]
+
+Baselines: one float32 SYRK of all rows and Cholesky solves in float64, the dtype of the engine's solve; Algorithm 2 as
+written (dense float64 A_y, explicit inverse); its public form, which touches all classes in every batch. The latter two
+are timed on a few batches and scaled up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_info
+
+from aircl.engine import STORES, backend
+from aircl.engine.solve import solve_ridge
+
+LEARN = {"n": 50_000, "f": 2048, "C": 100, "batch": 64}
+STREAM = {"n": 50_000, "f": 5000, "C": 100, "refresh": 1000}
+MEMORY = {"n": 100_000, "f": 5000, "C": 200}
+
+
+def say(what: str, measured: str, target: str = "") -> None:
+    print(f"{what:62s} {measured:>32s}   {target}", flush=True)
+
+
+def timed(function, *args):
+    start = time.perf_counter()
+    result = function(*args)
+    return time.perf_counter() - start, result
+
+
+def features(n: int, f: int, seed: int = 0) -> np.ndarray:
+    """ReLU features, float32."""
+    return np.maximum(np.random.default_rng(seed).standard_normal((n, f), dtype=np.float32), 0)
+
+
+def syrk_and_cholesky(X: np.ndarray) -> tuple[float, float]:
+    G = backend.lower_zeros(X.shape[1], np.float32)
+    syrk, _ = timed(backend.add_gram, G, X)
+    A = np.array(G, dtype=np.float64, order="F")
+    A[np.diag_indices_from(A)] += 1.0
+    cholesky, _ = timed(lambda: lapack.dpotrf(A, lower=1, overwrite_a=1, clean=0))
+    return syrk, cholesky
+
+
+def refresh(store) -> np.ndarray:
+    """One solve of AIR with mean scale."""
+    own = 1.0 / store.count
+    factor = 1.0 / own.mean()
+    G = store.gram(own) * np.float32(factor)
+    return solve_ridge(G, (store.sums * (own * factor)[:, None]).T, 1.0)
+
+
+def learn(store_name: str, X: np.ndarray, y: np.ndarray, C: int, batch: int) -> tuple[float, float]:
+    """Return the seconds to learn all batches and solve, and to seal."""
+    store = STORES[store_name](X.shape[1], np.dtype(np.float32))
+
+    def run():
+        store.grow(C)
+        for start in range(0, len(X), batch):
+            store.update(X[start : start + batch], y[start : start + batch])
+        return refresh(store)
+
+    return timed(run)[0], timed(store.seal)[0]
+
+
+def algorithm_2(X: np.ndarray, y: np.ndarray, C: int, batch: int, n_batches: int, public: bool) -> float:
+    """Seconds for all batches, from a few: dense float64 A_y, updated for the classes of the batch, or for all."""
+    f = X.shape[1]
+    A = np.zeros((C, f, f))
+    A.fill(0.0)  # have the pages now, not while timing
+    seconds, _ = timed(lambda: [_algorithm_2_batch(A, X, y, C, k * batch, batch, public) for k in range(n_batches)])
+    total = seconds * (len(X) / batch) / n_batches
+    small = np.eye(f) + A[0]
+    inverse, _ = timed(np.linalg.inv, small)
+    weighted, _ = timed(lambda: sum(0.5 * A[c] for c in range(10)))
+    return total + inverse + weighted * C / 10
+
+
+def _algorithm_2_batch(A, X, y, C, start, batch, public):
+    rows, labels = X[start : start + batch].astype(np.float64), y[start : start + batch]
+    for c in range(C) if public else np.unique(labels):
+        A[c] += rows[labels == c].T @ rows[labels == c]
+
+
+def bench_learn(quick: bool) -> None:
+    n, f, C, batch = LEARN.values()
+    n //= 10 if quick else 1
+    X, y = features(n, f), np.random.default_rng(1).integers(0, C, n)
+    syrk_and_cholesky(X[:4096])  # warm up
+    syrk, cholesky = syrk_and_cholesky(X)
+    base = syrk + cholesky
+    say(f"learn n={n}, f={f}, C={C}, batch {batch}: SYRK + Cholesky", f"{syrk:.2f} + {cholesky:.2f} s")
+    best = {}
+    for name in STORES:
+        seconds, seal = learn(name, X, y, C, batch)
+        best[name] = seconds
+        say(f"  {name}, unsealed", f"{seconds:.2f} s = {seconds / base:.2f}x", "<= 1.5x")
+        say(f"  {name}, sealed", f"{seconds + seal:.2f} s = {(seconds + seal) / base:.2f}x", "stated")
+    for public, target in ((False, 100), (True, 200)):
+        seconds = algorithm_2(X, y, C, batch, 3, public)
+        name = "its public form" if public else "Algorithm 2 as written"
+        say(f"  {name} (scaled up from 3 batches)", f"{seconds:.0f} s")
+        for store, own in best.items():
+            say(f"    {store} is faster by", f"{seconds / own:.0f}x", f">= {target}x")
+
+
+def si_blurry_labels(n: int, C: int, rng: np.random.Generator, tasks: int = 5) -> np.ndarray:
+    """Half the classes in one task each, half with a tenth of their samples in any task, random cuts."""
+    classes = rng.permutation(C)
+    task_of = np.empty(C, dtype=int)
+    for group in (classes[: C // 2], classes[C // 2 :]):
+        cuts = np.sort(rng.integers(0, len(group), tasks - 1))
+        task_of[group] = np.searchsorted(cuts, np.arange(len(group)), side="right")
+    y = np.repeat(np.arange(C), n // C)
+    task = task_of[y]
+    moved = np.isin(y, classes[C // 2 :]) & (rng.random(n) < 0.1)
+    task[moved] = rng.permutation(task[moved])
+    return y[np.lexsort((rng.random(n), task))]
+
+
+def bench_stream(quick: bool) -> None:
+    n, f, C, every = STREAM.values()
+    n //= 5 if quick else 1
+    X, y = features(n, f), si_blurry_labels(n, C, np.random.default_rng(1))
+    syrk, cholesky = syrk_and_cholesky(X)
+    n_refreshes = n // every - 1
+    base = syrk + n_refreshes * cholesky
+    say(
+        f"Si-blurry n={n}, f={f}, C={C}, {n_refreshes} refreshes: SYRK + Choleskys", f"{syrk:.1f} + {base - syrk:.1f} s"
+    )
+    for name, target in (("shared", "<= 1.5x"), ("per-class", "<= 3x")):
+        store = STORES[name](f, np.dtype(np.float32), 8 * 2**30)
+        slot = {}
+        peak = 0
+
+        def run(store=store, slot=slot):
+            nonlocal peak
+            done = 0
+            for start in range(0, n, 64):
+                labels = y[start : start + 64]
+                for label in labels.tolist():
+                    slot.setdefault(label, len(slot))
+                store.grow(len(slot))
+                store.update(X[start : start + 64], np.array([slot[label] for label in labels.tolist()]))
+                if start + 64 > every * (done + 1) and done < n_refreshes:
+                    refresh(store)
+                    done += 1
+                    peak = max(peak, store.nbytes)
+
+        seconds, _ = timed(run)
+        say(f"  {name} (statistics {peak / 2**30:.2f} GiB)", f"{seconds:.1f} s = {seconds / base:.2f}x", target)
+
+
+def memory_probe(store_name: str, limit: str | None, n: int, f: int, C: int) -> None:
+    """Run in a process of its own: print the peak resident memory beyond the imports."""
+    import warnings
+
+    from aircl import AIRClassifier
+
+    warnings.simplefilter("ignore")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    clf = AIRClassifier(1.0, store=store_name, memory_limit=limit)
+    rng = np.random.default_rng(0)
+    start = time.perf_counter()
+    for _ in range(0, n, 500):
+        clf.partial_fit(np.maximum(rng.standard_normal((500, f), dtype=np.float32), 0), rng.integers(0, C, 500))
+    clf.predict(np.zeros((1, f), dtype=np.float32))
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print((after - before) / 2**20, seconds)
+
+
+def bench_memory(quick: bool) -> None:
+    n, f, C = MEMORY.values()
+    n //= 10 if quick else 1
+    say(f"memory, n={n}, f={f}, C={C}: dense float64 A_y would take", f"{C * f * f * 8 / 2**30:.0f} GiB")
+    for name, limit, target in (("shared", None, "<= 0.6 GiB"), ("per-class", "4GB", "<= 4 GiB")):
+        command = f"import engine; engine.memory_probe({name!r}, {limit!r}, {n}, {f}, {C})"
+        where = os.path.dirname(os.path.abspath(__file__))
+        done = subprocess.run([sys.executable, "-c", command], cwd=where, capture_output=True, text=True, check=True)
+        peak, seconds = map(float, done.stdout.split())
+        say(f"  {name}, memory_limit={limit}", f"{peak:.2f} GiB, {seconds:.0f} s", target)
+
+
+def bench_batch(quick: bool) -> None:
+    f, X = 2048, features(64, 2048)
+    seconds = {}
+    for C in (10, 1000):
+        for name in STORES:
+            store = STORES[name](f, np.dtype(np.float32))
+            store.grow(C)
+            store.update(features(C, f), np.arange(C))
+            store.flush()
+            y = np.arange(64) % 10
+            runs = [timed(store.update, X, y)[0] for _ in range(64 if quick else 256)]
+            seconds[name, C] = float(np.mean(runs))
+    for name in STORES:
+        ratio = seconds[name, 1000] / seconds[name, 10]
+        say(f"partial_fit of 64 rows, f={f}, {name}: C=1000 over C=10", f"{ratio:.2f}x", "independent of C: about 1")
+
+
+def bench_import(quick: bool) -> None:
+    for what, code, target in (
+        ("import aircl", "import aircl", "< 1 s"),
+        ("from aircl import AIRClassifier", "from aircl import AIRClassifier", "stated"),
+        ("aircl --help", "import sys; sys.argv = ['aircl', '--help']; from aircl.cli import main; main()", "< 0.5 s"),
+    ):
+        runs = [
+            timed(lambda code=code: subprocess.run([sys.executable, "-c", code], capture_output=True, check=False))[0]
+            for _ in range(3)
+        ]
+        say(what, f"{min(runs):.2f} s (with Python's own start)", target)
+
+
+BENCHES = {
+    "learn": bench_learn,
+    "stream": bench_stream,
+    "memory": bench_memory,
+    "batch": bench_batch,
+    "import": bench_import,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(BENCHES), help="which, comma-separated")
+    parser.add_argument("--quick", action="store_true", help="fewer samples")
+    arguments = parser.parse_args()
+    threads = {info["internal_api"]: info["num_threads"] for info in threadpool_info()}
+    print(f"BLAS threads: {threads}\n")
+    for name in arguments.only.split(","):
+        BENCHES[name](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""A sum that is kept up to date equals one that is made anew."""
+
+import numpy as np
+import pytest
+
+from aircl.engine import running
+from aircl.engine.per_class import PerClass
+
+
+@pytest.mark.parametrize("f", [8, 60])
+def test_following_the_weights_equals_summing_anew(f, monkeypatch):
+    made = []
+    original = running.RunningGram.__init__
+    monkeypatch.setattr(running.RunningGram, "__init__", lambda self, G: (made.append(1), original(self, G))[1])
+    rng = np.random.default_rng(0)
+    store, rows, labels = PerClass(f, np.dtype(np.float64)), [], []
+    C, refreshes = 10, 150
+    for step in range(refreshes):
+        slots = rng.integers(0, 1 + step * (C - 1) // (refreshes - 1), size=3)
+        if step % 3 == 0:
+            slots[:] = step % (1 + slots.max())  # few classes change, so that following pays
+        X = rng.normal(size=(3, f))
+        store.grow(int(max(slots.max() + 1, store.n_classes)))
+        store.update(X, slots, None)
+        rows.append(X)
+        labels.append(slots)
+        X, y = np.concatenate(rows), np.concatenate(labels)
+        count = np.bincount(y, minlength=store.n_classes).astype(float)
+        if np.any(count == 0):
+            continue
+        pi = 1 / count if step % 10 else rng.uniform(size=store.n_classes)
+        expected = (X * pi[y][:, None]).T @ X
+        np.testing.assert_allclose(np.tril(store.gram(pi)), np.tril(expected), atol=1e-12 * np.abs(expected).max())
+    assert 2 <= len(made) < refreshes / 2  # it was followed most of the time, and made anew now and then
+
+
+def test_a_stream_without_predictions_does_not_pay_for_them():
+    store = PerClass(4, np.dtype(np.float64))
+    store.grow(1)
+    store.update(np.ones((10, 4)), np.zeros(10, dtype=int), None)
+    store.gram(np.ones(1))
+    assert store._running is not None
+    for _ in range(5):
+        store.update(np.ones((4096, 4)), np.zeros(4096, dtype=int), None)
+    assert store._running is None
