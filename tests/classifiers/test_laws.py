@@ -445,3 +445,36 @@ def test_memory_stays_within_the_stated_bound(store, dtype):
         assert clf.nbytes_ <= bound(50 * (step + 1)) + sums + waiting
     clf.end_phase()
     assert clf.nbytes_ <= bound(15000) + sums
+
+
+@every_store
+@laws
+@given(stream=streams(min_rows=5))
+def test_gamma_is_chosen_anew_for_other_weights(store, stream):
+    clf = learn(AIRClassifier(store=store), stream)
+    clf.predict(stream.X)
+    clf.set_params(weighting="uniform", scale="none")
+    fresh = learn(AIRClassifier(weighting="uniform", scale="none", store=store), stream)
+    assert clf.gamma_ == pytest.approx(fresh.gamma_)
+
+
+@every_store
+def test_gamma_lags_until_the_counts_double_or_a_class_is_new(store):
+    rng = np.random.default_rng(0)
+
+    def batch(n, label=None):
+        y = rng.integers(0, 3, n) if label is None else np.full(n, label)
+        return rng.normal(size=(n, 8)) + y[:, None], y
+
+    clf = AIRClassifier(store=store).partial_fit(*batch(40))
+    first = clf.gamma_
+    assert clf.partial_fit(*batch(39)).gamma_ == first
+    second = clf.partial_fit(*batch(1)).gamma_
+    assert second != first
+    assert clf.partial_fit(*batch(10)).gamma_ == second
+    assert clf.refresh().gamma_ != second
+    third = clf.gamma_
+    assert clf.partial_fit(*batch(1, label=9)).gamma_ != third
+    fourth = clf.gamma_
+    assert clf.partial_fit(*batch(30)).gamma_ == fourth
+    assert clf.end_phase().gamma_ != fourth

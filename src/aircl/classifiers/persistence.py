@@ -183,7 +183,7 @@ def _unpack(
     if learned["gamma"] is not None:
         gamma, count, n_classes = learned["gamma"]
         path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"])
-        classifier._learner.gamma_memory = GammaMemory(gamma, count, n_classes, path)
+        classifier._learner.gamma_memory = GammaMemory(classifier._rule(), gamma, count, n_classes, path)
     return classifier
 
 

@@ -53,16 +53,17 @@ class Solution:
 
 @dataclass
 class GammaMemory:
-    """The last gamma that was searched for, and how much had been learned then."""
+    """The last gamma that was searched for, for which class weights, and how much had been learned then."""
 
+    rule: Rule
     gamma: float
     count: float
     n_classes: int
     path: GammaPath
 
-    def serves(self, store: Statistics) -> bool:
-        """Tell whether it may stand: no new class, and the count has not doubled."""
-        return store.n_classes == self.n_classes and store.count.sum() < 2 * self.count
+    def serves(self, rule: Rule, store: Statistics) -> bool:
+        """Tell whether it may stand: the same weighting, no new class, and the count has not doubled."""
+        return rule == self.rule and store.n_classes == self.n_classes and bool(store.count.sum() < 2 * self.count)
 
 
 @dataclass
@@ -162,17 +163,19 @@ class Learner:
         sums = self.store.sums
         path = None
         if rule.gamma == "auto":
-            gamma, path = self._choose(G, sums, count, own, pi)
+            gamma, path = self._choose(rule, G, sums, count, own, pi)
         else:
             gamma = float(rule.gamma)
         W = solve_ridge(G, (sums * pi[:, None]).T, gamma)
         return Solution(rule, W.astype(self.store.dtype), pi, gamma, path)
 
-    def _choose(self, G: Array, sums: Array, count: Array, own: Array, pi: Array) -> tuple[float, GammaPath]:
-        if self.gamma_memory is None or not self.gamma_memory.serves(self.store):
+    def _choose(
+        self, rule: Rule, G: Array, sums: Array, count: Array, own: Array, pi: Array
+    ) -> tuple[float, GammaPath]:
+        if self.gamma_memory is None or not self.gamma_memory.serves(rule, self.store):
             gammas = gamma_grid(G)
             path = GammaPath(gammas, self._criterion(Spectrum(G, sums, count, pi), own, gammas))
-            self.gamma_memory = GammaMemory(path.best, float(count.sum()), len(count), path)
+            self.gamma_memory = GammaMemory(rule, path.best, float(count.sum()), len(count), path)
         return self.gamma_memory.gamma, self.gamma_memory.path
 
     def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
