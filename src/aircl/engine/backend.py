@@ -36,6 +36,11 @@ def add_gram(A: Array, X: Array, alpha: float = 1.0) -> None:
     syrk(alpha, X.T, beta=1.0, c=A, lower=1, overwrite_c=1)
 
 
+def symmetric_product(A: Array, B: Array) -> Array:
+    """Return AB for a symmetric A in its lower form, shape (f, k)."""
+    return np.asarray(_kernel(blas, "symm", A.dtype)(1.0, A, B, lower=1))
+
+
 def symmetric(A: Array) -> Array:
     """Mirror the lower triangle of A into a new, complete symmetric matrix."""
     full: Array = np.tril(A)

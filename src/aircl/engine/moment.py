@@ -12,6 +12,7 @@ from aircl.engine import backend
 from aircl.engine.backend import Array
 from aircl.engine.factor import Factor
 from aircl.engine.memory import DiskSpace, OnDisk
+from aircl.engine.probes import Probes
 from aircl.engine.statistics import StoreError, rounding
 
 
@@ -83,6 +84,13 @@ class SecondMoment:
             for block in self._factor().blocks:
                 backend.packed_add_gram(P, block, self.n_features)
             self._held = P
+
+    def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
+        """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
+        if self.is_packed:
+            with self.packed() as P:
+                return probes.of_matrix(backend.unpack(P, self.n_features), slot)
+        return probes.of_rows(self.blocks())
 
     # -- algebra --
     def add_rows(self, rows: Array) -> None:

@@ -13,6 +13,7 @@ from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
+from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
 from aircl.engine.statistics import Statistics, StoreError, rounding
 
@@ -145,27 +146,10 @@ class PerClass(Statistics):
 
     def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
         """Return the shared form and that of the classes' own A_y: measured, the two together choose best."""
-        return [*super().moments(spectrum, shrinkage, pi), self._own_moments(spectrum, shrinkage)]
-
-    def _own_moments(self, spectrum: Spectrum, shrinkage: Array) -> Moments:
-        """Take each class's own A_y. Cost O(n f (f + g C)) for g gammas; O(C f^2 (f + g C)) for packed classes."""
-        leverage = np.empty((len(shrinkage), self.n_classes))
-        spread = np.empty_like(leverage)
-        V, B, d = spectrum.V, spectrum.B, shrinkage.astype(self.dtype)
-        for slot, moment in enumerate(self._moments):
-            if moment.is_packed:
-                with moment.packed() as P:
-                    A = V.T @ backend.symmetric(backend.unpack(P, self.n_features)) @ V
-                diagonal = np.diag(A).astype(np.float64)
-                A *= B.T @ B
-                spread[:, slot] = np.einsum("gf,fg->g", shrinkage, A.astype(np.float64) @ shrinkage.T)
-            else:
-                Z = [block @ V for block in moment.blocks()]
-                diagonal = sum((np.square(z, dtype=np.float64).sum(axis=0) for z in Z), np.zeros(self.n_features))
-                for i, d_i in enumerate(d):
-                    spread[i, slot] = sum(np.square((z * d_i) @ B.T, dtype=np.float64).sum() for z in Z)
-            leverage[:, slot] = shrinkage @ diagonal
-        return Moments(leverage / spectrum.count, spread / spectrum.count)
+        probes = Probes(spectrum, shrinkage)
+        traces = np.array([moment.traces(probes, slot) for slot, moment in enumerate(self._moments)])  # (C, 2, g)
+        leverage, spread = (traces / spectrum.count[:, None, None]).transpose(1, 2, 0)
+        return [*super().moments(spectrum, shrinkage, pi), Moments(leverage, spread)]
 
     # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:

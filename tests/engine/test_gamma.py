@@ -1,0 +1,102 @@
+"""The criterion behind gamma="auto", term by term against plain linear algebra."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from aircl.engine import probes as probes_module
+from aircl.engine.gamma import Spectrum, gamma_grid
+from aircl.engine.per_class import PerClass
+from aircl.engine.probes import Probes
+from aircl.engine.shared import Shared
+
+
+def problem(store_type, f=12, counts=(60, 9, 3, 1), seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(counts)), counts)
+    X = (rng.normal(size=(len(y), f)) * rng.uniform(0.2, 2, f) + 2 * rng.normal(size=(len(counts), f))[y]).astype(dtype)
+    store = store_type(f, np.dtype(dtype))
+    store.grow(len(counts))
+    store.update(X, y)
+    pi = 1 / store.count
+    pi /= pi.mean()
+    return X, y, store, pi, Spectrum(store.gram(pi), store.sums, store.count, pi)
+
+
+def direct(G, A_of_mean, sums, count, pi, gamma):
+    """L_y by the formula, with A_y / n_y given, one class and one gamma at a time."""
+    K = np.linalg.inv(G + gamma * np.eye(len(G)))
+    W = K @ (sums * pi[:, None]).T
+    losses = []
+    for c, A in enumerate(A_of_mean):
+        rss = 1 - 2 * W[:, c] @ sums[c] / count[c] + np.trace(W.T @ A @ W)
+        losses.append(rss / (1 - pi[c] * np.trace(K @ A)) ** 2)
+    return losses
+
+
+def full(G):
+    return np.tril(G) + np.tril(G, -1).T
+
+
+@pytest.mark.parametrize("f", [12, 40])  # packed classes and factors, n > f and n < f
+def test_own_form_is_the_formula(f):
+    X, y, store, pi, spectrum = problem(PerClass, f)
+    G = full(store.gram(pi))
+    gammas = gamma_grid(G)[::6]
+    d = spectrum.shrinkage(gammas)
+    own = spectrum.losses(d, store.moments(spectrum, d, pi)[1])
+    A = [X[y == c].T @ X[y == c] / np.sum(y == c) for c in range(4)]
+    expected = [direct(G, A, store.sums, store.count, pi, gamma) for gamma in gammas]
+    np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("store_type", [PerClass, Shared])
+@pytest.mark.parametrize("f", [3, 12])  # more and fewer classes than features
+def test_shared_form_is_the_formula(store_type, f):
+    X, y, store, pi, spectrum = problem(store_type, f)
+    G = full(store.gram(pi))
+    gammas = gamma_grid(G)[4::5]
+    d = spectrum.shrinkage(gammas)
+    losses = spectrum.losses(d, store.moments(spectrum, d, pi)[0])
+    n = store.count
+    M = store.sums / n[:, None]
+    Z = X - M[y]
+    S_w = Z.T @ Z / len(y)
+    A = [(1 - 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
+    expected = np.array([direct(G, A, store.sums, n, pi, gamma) for gamma in gammas])
+    inside = np.isfinite(expected) & (losses < 1e6)  # where the leverage was not clamped below 1
+    assert inside.mean() >= 0.9
+    np.testing.assert_allclose(losses[inside], expected[inside], rtol=1e-6)
+
+
+def test_one_sample_has_its_leave_one_out_error():
+    """For a class of one sample the own form is exact: its squared error when it is left out of the ridge."""
+    X, y, store, pi, spectrum = problem(PerClass)
+    gamma = gamma_grid(store.gram(pi))[12]
+    d = spectrum.shrinkage(np.array([gamma]))
+    loss = spectrum.losses(d, store.moments(spectrum, d, pi)[1])[0, 3]
+    left = y != 3
+    W = Ridge(alpha=gamma, fit_intercept=False).fit(X[left], np.eye(4)[y[left]], sample_weight=pi[y[left]]).coef_.T
+    np.testing.assert_allclose(loss, np.square(np.eye(4)[3] - X[~left][0] @ W).sum(), rtol=1e-8)
+
+
+def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
+    _, _, store, pi, spectrum = problem(PerClass, f=100, counts=(300, 120, 80, 60))
+    d = spectrum.shrinkage(gamma_grid(store.gram(pi)))
+    exact = store.moments(spectrum, d, pi)[1]
+    monkeypatch.setattr(probes_module, "EXACT_WIDTH", 10)
+    estimated = store.moments(spectrum, d, pi)[1]
+    np.testing.assert_allclose(estimated.leverage, exact.leverage, rtol=0.15)
+    np.testing.assert_allclose(estimated.spread, exact.spread, rtol=0.15)
+    assert not np.array_equal(estimated.leverage, exact.leverage)
+
+
+def test_rows_and_matrix_agree():
+    X, _, _, _, spectrum = problem(PerClass, f=20)
+    probes = Probes(spectrum, spectrum.shrinkage(np.array([0.1, 10.0])))
+    for one, other in zip(probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(X.T @ X), 0), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_no_features_but_zeros_still_gives_a_grid():
+    assert np.all(gamma_grid(np.zeros((3, 3))) > 0)
