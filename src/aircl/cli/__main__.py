@@ -1,0 +1,5 @@
+"""`python -m aircl.cli` is `aircl`."""
+
+from aircl.cli import main
+
+main()

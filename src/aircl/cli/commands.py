@@ -1,0 +1,48 @@
+"""All commands together, and how the process starts and stops."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from aircl import __version__
+from aircl.cli.evaluate import evaluate
+from aircl.cli.forget import forget
+from aircl.cli.info import info
+from aircl.cli.learn import learn
+from aircl.cli.merge import merge
+from aircl.cli.predict import predict
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+for command in (learn, predict, evaluate, merge, forget, info):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"aircl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _aircl(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Classifiers learned from files of embeddings: exactly, in one pass, rare classes heard as much as frequent ones.
+
+    Results go to stdout, messages to stderr. Exit codes: 0 done, 1 a problem with data or a model, 2 wrong usage.
+    """
+
+
+def main() -> None:
+    """Run the command line. It clears up after itself when it is told to stop."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        app(prog_name="aircl")
+    except KeyboardInterrupt:
+        sys.exit(130)

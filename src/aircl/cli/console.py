@@ -1,0 +1,139 @@
+"""What a command says and how it ends: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aircl.data.arrays import Batch, LabelKind, Source
+
+
+def reports_problems(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what may go wrong with files, data and models into one message and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has had enough, as in `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except KeyboardInterrupt:
+            say("Interrupted.")
+            raise typer.Exit(130) from None
+        except MemoryError as error:
+            say(f"Error: not enough memory ({error}). Try a smaller --batch, or --store shared.")
+            raise typer.Exit(1) from None
+        except (ValueError, OSError) as error:
+            say(f"Error: {error}")
+            raise typer.Exit(1) from None
+
+    return run
+
+
+def say(message: str) -> None:
+    """Write a message to stderr."""
+    typer.echo(message, err=True)
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """Write one JSON object to stdout."""
+    typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+
+
+def print_rich(renderable: RenderableType) -> None:
+    """Write something that rich can draw to stdout, as wide as it needs to be unless a terminal limits it."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 1000)
+    with console.capture() as capture:
+        console.print(renderable)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    typer.echo("\n".join(lines).strip("\n"))
+
+
+class Reading:
+    """Reads files batch after batch, shows on a terminal how far it is, and counts.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    quiet : bool
+        Neither progress nor notes nor a summary.
+    """
+
+    def __init__(self, sources: Sequence[Source], quiet: bool) -> None:
+        self.sources, self.quiet = sources, quiet
+        self.rows = 0
+        self._began = time.perf_counter()
+        self._fed = 0.0
+        for source in sources:
+            if source.ignored and not quiet:
+                say(f"Note: {source.path}: columns that are not features of the model: {', '.join(source.ignored)}.")
+
+    def feed(self, use: Callable[[Batch], None], size: int, kind: LabelKind | None, *, show: bool = True) -> None:
+        """Hand every batch to `use`; what it refuses is reported with the file and the rows.
+
+        Parameters
+        ----------
+        use : callable
+        size : int
+            Rows a batch, at most.
+        kind : {"integers", "strings", "booleans"} or None
+            What labels are read as.
+        show : bool, default=True
+            False where progress would run into the results.
+        """
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        began = time.perf_counter()
+        counts = [source.n_rows for source in self.sources]
+        total = None if None in counts else sum(count or 0 for count in counts)
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,} rows  {task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=self.quiet or not show or not sys.stderr.isatty(),
+        ) as progress:
+            task = progress.add_task("", total=total, rate="")
+            for number, source in enumerate(self.sources, 1):
+                progress.update(task, description=f"{source.path.name} ({number} of {len(self.sources)})")
+                for batch in source.batches(size, kind):
+                    try:
+                        use(batch)
+                    except ValueError as error:
+                        rows = f"rows {batch.start + 1} to {batch.start + len(batch.X)}"
+                        raise ValueError(f"{source.path}, {rows}: {error}") from error
+                    self.rows += len(batch.X)
+                    self._fed = time.perf_counter() - began
+                    progress.update(task, advance=len(batch.X), rate=self._rate)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the beginning."""
+        return time.perf_counter() - self._began
+
+    @property
+    def _rate(self) -> str:
+        return f"{self.rows / self._fed:,.0f} rows/s" if self.rows else "0 rows/s"
+
+    def finish(self, did: str, result: str) -> None:
+        """Write one line of summary: '`did` 1,000 rows of 2 files in 0.3 s (3,300 rows/s)`result`.'."""
+        if not self.quiet:
+            files = "1 file" if len(self.sources) == 1 else f"{len(self.sources)} files"
+            say(f"{did} {self.rows:,} rows of {files} in {self.seconds:.1f} s ({self._rate}){result}.")

@@ -1,0 +1,103 @@
+"""`aircl forget`: a model as if some classes, or some rows, had never been learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aircl.cli.console import Reading, print_json, reports_problems, say
+from aircl.cli.modelfile import (
+    check_output,
+    give_feature_names,
+    label_kind,
+    load_fitted,
+    row_count,
+    take_feature_names,
+    write_model,
+)
+from aircl.cli.options import (
+    BATCH_ROWS,
+    FILE_TYPES,
+    BatchRows,
+    Features,
+    Json,
+    MaybeLabel,
+    ModelOutput,
+    ModelPath,
+    Quiet,
+)
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.data.arrays import Batch
+
+
+@reports_problems
+def forget(
+    model: ModelPath,
+    output: ModelOutput,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILES", help=f"Rows to forget ({FILE_TYPES}), with --label."),
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="LABEL", help="A class to forget whole, instead of files; may be repeated."),
+    ] = None,
+    label: MaybeLabel = None,
+    features: Features = None,
+    batch: BatchRows = BATCH_ROWS,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take rows or classes out of a model, exactly. MODEL itself stays as it is, unless --output is the same file."""
+    if bool(files) == bool(classes):
+        raise typer.BadParameter("give either files of rows to forget, or --class.", param_hint="FILES")
+    if files and label is None:
+        raise typer.BadParameter("say which column of the files holds the labels.", param_hint="--label")
+    check_output(output)
+    classifier = load_fitted(model)
+    before = row_count(classifier)
+    if classes:
+        classifier.forget(classes=[to_label(classifier, text) for text in classes])
+    else:
+        forget_rows(classifier, files or [], label, features, batch, quiet)
+    write_model(classifier, output)
+    left = row_count(classifier)
+    if json:
+        print_json(
+            {"model": str(output), "forgotten": before - left, "rows": left, "classes": len(classifier.classes_)}
+        )
+    if not quiet:
+        say(
+            f"Forgot {before - left:,.10g} rows; {left:,.10g} rows of {len(classifier.classes_)} classes are left, "
+            f"in {output}."
+        )
+
+
+def forget_rows(
+    classifier: AnalyticClassifier, files: list[str], label: str | None, features: str | None, batch: int, quiet: bool
+) -> None:
+    """Forget the rows of files."""
+    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+
+    names = take_feature_names(classifier)
+    request = Request(label, features, names)
+    sources = open_files(expand_patterns(files), request, classifier.n_features_in_)
+    kind = agree_on_labels(sources, label_kind(classifier))
+
+    def use(part: Batch) -> None:
+        classifier.forget(part.X, part.y)
+
+    Reading(sources, quiet).feed(use, batch, kind)
+    give_feature_names(classifier, names)
+
+
+def to_label(classifier: AnalyticClassifier, text: str) -> Any:
+    """Return a label of the model's type, written as text."""
+    known = {str(value): value for value in classifier.classes_.tolist()}
+    if text not in known:
+        shown = ", ".join(list(known)[:8]) + (", .." if len(known) > 8 else "")
+        raise ValueError(f"the model has no class {text!r}. Its {len(known)} classes are {shown}.")
+    return known[text]

@@ -1,0 +1,138 @@
+"""`aircl info`: what is in a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aircl.cli.console import print_json, print_rich, reports_problems
+from aircl.cli.modelfile import check_output, load_model, read_header, row_count, whole
+from aircl.cli.options import Json, ModelPath
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
+
+
+@reports_problems
+def info(
+    model: ModelPath,
+    json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="IMAGE", help="Draw how gamma was chosen (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """Show what a model has learned: classes, counts and weights, gamma, memory, and where it comes from."""
+    if plot is not None:
+        check_output(plot, inputs=[model])
+    header = read_header(model)
+    classifier = load_model(model)
+    contents = describe(header, classifier)
+    if plot is not None:
+        draw_gamma(classifier, plot)
+    if json:
+        print_json({"model": str(model), **contents})
+    else:
+        show(str(model), contents)
+
+
+def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str, Any]:
+    """Return everything about a model that is worth knowing, as JSON would hold it."""
+    learned = header["learned"] or {}
+    fitted = classifier.__sklearn_is_fitted__()
+    weighting = header["parameters"].get("weighting", classifier.weighting)
+    contents: dict[str, Any] = {
+        "class": header["class"],
+        "format": header["format"],
+        "store": classifier.store,
+        "weighting": weighting,
+        "scale": classifier.scale,
+        "gamma": {"parameter": classifier.gamma, "value": float(classifier.gamma_) if fitted else None},
+        "dtype": learned.get("dtype"),
+        "features": learned.get("n_features_in"),
+        "feature_names": learned.get("feature_names_in"),
+        "expansion": _expansion(header["expansion"], learned.get("n_features")),
+        "bytes": int(classifier.nbytes_) if fitted else 0,
+        "lineage": len(learned.get("lineage", ())),
+        "rows": row_count(classifier),
+        "classes": [],
+    }
+    if fitted:
+        columns = (classifier.classes_, classifier.class_count_, classifier.class_weight_)
+        contents["classes"] = [
+            {"label": label, "count": whole(count), "weight": weight}
+            for label, count, weight in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+    return contents
+
+
+def show(path: str, contents: dict[str, Any]) -> None:
+    """Print a description as tables."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, value in _facts(path, contents):
+        facts.add_row(name, Text(value))
+    classes = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    classes.add_column("class")
+    classes.add_column("count", justify="right")
+    classes.add_column("weight", justify="right")
+    for row in contents["classes"]:
+        classes.add_row(Text(str(row["label"])), f"{row['count']:.10g}", f"{row['weight']:.4g}")
+    print_rich(Group(facts, classes))
+
+
+def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
+    """Write a figure of the criterion that gamma was chosen by."""
+    if classifier.gamma != "auto" or not classifier.__sklearn_is_fitted__():
+        raise ValueError(
+            f"there is no choice of gamma to draw: gamma={classifier.gamma!r}, "
+            f"{'' if classifier.__sklearn_is_fitted__() else 'nothing '}learned. --plot is for --gamma auto."
+        )
+    from matplotlib.figure import Figure
+
+    from aircl.cli.output import atomic
+    from aircl.report.figures import plot_gamma_path
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    plot_gamma_path(classifier, figure.subplots())
+    with atomic(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.removeprefix(".").lower() or "png", dpi=150)
+
+
+def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
+    names, expansion, gamma = contents["feature_names"], contents["expansion"], contents["gamma"]
+    features = "none yet" if contents["features"] is None else str(contents["features"])
+    if names:
+        features += f" ({', '.join(names[:3])}{', ..' if len(names) > 3 else ''})"
+    if expansion:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in expansion["parameters"].items())
+        features += f", expanded to {expansion['width']} by {expansion['name']}({parameters})"
+    chosen = "not chosen yet" if gamma["value"] is None else f"{gamma['value']:.4g}"
+    return [
+        ("model", path),
+        ("class", f"{contents['class']} (format {contents['format']})"),
+        ("store", f"{contents['store']}, {contents['dtype'] or 'empty'}, {_size(contents['bytes'])}"),
+        ("features", features),
+        ("gamma", chosen + (" (auto)" if gamma["parameter"] == "auto" else "")),
+        ("weighting", f"{contents['weighting']}, scale {contents['scale']}"),
+        ("rows", f"{contents['rows']:,.10g} of {len(contents['classes'])} classes"),
+        ("lineage", f"{contents['lineage']} learner{'s' * (contents['lineage'] != 1)}"),
+    ]
+
+
+def _expansion(packed: dict[str, Any] | None, width: int | None) -> dict[str, Any] | None:
+    if packed is None:
+        return None
+    return {"name": packed["kind"], "parameters": packed.get("parameters", {}), "width": width}
+
+
+def _size(n_bytes: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes} bytes"

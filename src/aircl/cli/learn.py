@@ -1,0 +1,174 @@
+"""`aircl learn`: from files of embeddings to a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from aircl.cli.console import Reading, print_json, reports_problems
+from aircl.cli.modelfile import (
+    check_output,
+    give_feature_names,
+    label_kind,
+    load_model,
+    take_feature_names,
+    write_model,
+)
+from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, Json, Label, ModelOutput, Quiet
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.data.arrays import Batch
+
+Method = Literal["air", "acil"]
+Store = Literal["per-class", "shared", "pooled"]
+Scale = Literal["mean", "none", "balanced"]
+Precision = Literal["float32", "float64"]
+
+WEIGHTINGS = ("inverse", "uniform", "effective")
+
+
+def number_or_word(option: str, text: str | None, words: tuple[str, ...]) -> str | float | None:
+    """Return one of the words as it is, anything else as a number; what is neither is wrong usage."""
+    if text is None or text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither a number nor one of {', '.join(words)}.", param_hint=option
+        ) from None
+
+
+@reports_problems
+def learn(
+    files: Files,
+    label: Label,
+    output: ModelOutput,
+    features: Features = None,
+    method: Annotated[
+        Method | None, typer.Option(help="AIR weighs classes alike, ACIL samples.", show_default="air")
+    ] = None,
+    store: Annotated[
+        Store | None,
+        typer.Option(
+            help="How second moments are held: exact for every stream, one for all classes in 1/C of the memory, or "
+            "exact for runs that share no class.",
+            show_default="per-class; shared for acil",
+        ),
+    ] = None,
+    gamma: Annotated[
+        str | None, typer.Option(metavar="auto|NUMBER", help="The ridge; auto chooses it.", show_default="auto")
+    ] = None,
+    weighting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join((*WEIGHTINGS, "NUMBER")),
+            help="Weight of a class by its count; a number is the beta of count**-beta.",
+            show_default="inverse",
+        ),
+    ] = None,
+    scale: Annotated[Scale | None, typer.Option(help="Scale of the class weights.", show_default="mean")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="What the per-class store may take, such as 4GB.")
+    ] = None,
+    expand: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Expand the features to N random ReLU features.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", min=0, help="Seed of the expansion.", show_default="0")
+    ] = None,
+    dtype: Annotated[
+        Precision | None, typer.Option(help="Precision of the statistics.", show_default="that of the features")
+    ] = None,
+    append: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Go on with a saved model; the file itself stays as it is.")
+    ] = None,
+    batch: BatchRows = BATCH_ROWS,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn a model from files, in one pass and in constant memory.
+
+    One run is one phase. The model does not depend on the order of the rows, nor on how they are split into files,
+    batches or runs.
+    """
+    settings = {
+        "gamma": number_or_word("--gamma", gamma, ("auto",)),
+        "store": store,
+        "weighting": number_or_word("--weighting", weighting, WEIGHTINGS),
+        "scale": scale,
+        "memory_limit": memory_limit,
+    }
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if append is None:
+        check_usage(method, settings, expand, seed)
+    elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
+        options = ", ".join(f"--{name}" for name in fixed)
+        raise typer.BadParameter(
+            f"the model has been given its own {options} when it was begun.", param_hint="--append"
+        )
+
+    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+
+    paths = expand_patterns(files)
+    check_output(output, inputs=paths)
+    model = new_model(method, settings, expand, seed) if append is None else load_model(append)
+    if append is not None and memory_limit is not None:
+        model.set_params(memory_limit=memory_limit)
+    is_new = not model.__sklearn_is_fitted__()
+    names = take_feature_names(model)
+    sources = open_files(paths, Request(label, features, names), getattr(model, "n_features_in_", None))
+    reading = Reading(sources, quiet)
+    kind = agree_on_labels(sources, label_kind(model))
+
+    def use(part: Batch) -> None:
+        model.partial_fit(part.X if dtype is None else part.X.astype(dtype), part.y)
+
+    reading.feed(use, batch, kind)
+    if not reading.rows:
+        raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
+    model.end_phase()
+    # A model that was begun without names stays without: nothing says that its columns were these.
+    give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
+    write_model(model, output)
+    n_classes, width = len(model.classes_), model.n_features_in_
+    gamma_ = float(model.gamma_ if model.gamma == "auto" else model.gamma)  # a given one needs no solve
+    if json:
+        print_json(
+            {
+                "model": str(output),
+                "files": len(sources),
+                "rows": reading.rows,
+                "seconds": round(reading.seconds, 3),
+                "classes": n_classes,
+                "features": width,
+                "gamma": gamma_,
+            }
+        )
+    reading.finish("Learned", f": {n_classes} classes, {width} features, gamma {gamma_:.3g}, in {output}")
+
+
+def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:
+    """Refuse options of a new model that contradict each other."""
+    if method == "acil" and (wrong := [name for name in ("weighting", "scale") if name in settings]):
+        raise typer.BadParameter(f"ACIL weighs all samples alike and has no --{wrong[0]}.", param_hint="--method")
+    if seed is not None and expand is None:
+        raise typer.BadParameter("it is the seed of --expand, which is not given.", param_hint="--seed")
+
+
+def new_model(
+    method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None
+) -> AnalyticClassifier:
+    """Return a classifier that has learned nothing. Expansions have a fixed seed, so that such models can be merged."""
+    from aircl import ACILClassifier, AIRClassifier, RandomReLU
+
+    expansion = None if expand is None else RandomReLU(expand, random_state=seed or 0)
+    cls = ACILClassifier if method == "acil" else AIRClassifier
+    return cls(**settings, expansion=expansion)
+
+
+def _given(**options: Any) -> list[str]:
+    return [name for name, value in options.items() if value is not None]

@@ -1,0 +1,43 @@
+"""`aircl merge`: one model that has learned what several have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aircl.cli.console import print_json, reports_problems, say
+from aircl.cli.modelfile import check_output, load_model, row_count, write_model
+from aircl.cli.options import Json, ModelOutput, Quiet
+
+
+@reports_problems
+def merge(
+    models: Annotated[list[Path], typer.Argument(metavar="MODELS", help="Two or more models of the same kind.")],
+    output: ModelOutput,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add models up: the result is the model that would have been learned from all their files together."""
+    if len(models) < 2:
+        raise typer.BadParameter("give at least two models.", param_hint="MODELS")
+    check_output(output)
+    merged = load_model(models[0])
+    for path in models[1:]:
+        other = load_model(path)
+        if type(other) is not type(merged):
+            raise ValueError(
+                f"{path} holds a {type(other).__name__}, {models[0]} a {type(merged).__name__}. "
+                "Only models of one class can be merged."
+            )
+        try:
+            merged.merge(other)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+    write_model(merged, output)
+    rows, n_classes = row_count(merged), len(merged.classes_)
+    if json:
+        print_json({"model": str(output), "merged": len(models), "rows": rows, "classes": n_classes})
+    if not quiet:
+        say(f"Merged {len(models)} models: {rows:,.10g} rows, {n_classes} classes, in {output}.")

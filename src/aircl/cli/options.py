@@ -1,0 +1,35 @@
+"""Arguments that several commands share, described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FILE_TYPES = "csv, tsv, parquet, npz or safetensors"
+
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILES", help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes."),
+]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `aircl learn` or `save` wrote.")]
+Label = Annotated[str, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
+MaybeLabel = Annotated[str | None, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="NAME",
+        help="Columns of features: names and patterns such as 'emb_*', separated by commas, or one parquet column of "
+        "lists; for npz and safetensors, an array.",
+        show_default="all but the label; the array X or the only 2-d one",
+    ),
+]
+BatchRows = Annotated[int, typer.Option("--batch", metavar="ROWS", min=1, help="Rows held in memory at a time.")]
+ModelOutput = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary; errors only.")]
+
+# Enough rows for one efficient update of the second moments, few enough for wide expansions.
+BATCH_ROWS = 4096

@@ -1,0 +1,164 @@
+"""Files of results, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; what is there at the end takes its place, unless something went wrong."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class Predictions(ABC):
+    """Takes predictions batch by batch.
+
+    Parameters
+    ----------
+    classes : array of shape (C,)
+        The order of the columns of probabilities.
+    proba, labelled : bool
+        Whether probabilities, and true labels, come with the predictions.
+    """
+
+    def __init__(self, classes: Array, proba: bool, labelled: bool) -> None:
+        self.columns = ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._stack.__exit__(*problem)
+
+    @abstractmethod
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        """Add a batch."""
+
+
+class Lines(Predictions):
+    """Standard output: one label a line; with probabilities, comma-separated values under a header.
+
+    Parameters
+    ----------
+    classes : array of shape (C,)
+    proba : bool
+    """
+
+    def __init__(self, classes: Array, proba: bool) -> None:
+        super().__init__(classes, proba, labelled=False)
+        self._table = _Table(sys.stdout, self.columns) if proba else None
+
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        """Print a batch."""
+        if self._table is not None:
+            self._table.write(prediction, None, proba)
+        else:
+            sys.stdout.writelines(f"{value}\n" for value in prediction.tolist())
+
+
+class CsvFile(Predictions):
+    """A csv file."""
+
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+        super().__init__(classes, proba, labelled)
+        temporary = self._stack.enter_context(atomic(path))
+        file = self._stack.enter_context(temporary.open("w", newline="", encoding="utf-8"))
+        self._table = _Table(file, self.columns)
+
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        """Add a batch."""
+        self._table.write(prediction, label, proba)
+
+
+class ParquetFile(Predictions):
+    """A parquet file."""
+
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+        super().__init__(classes, proba, labelled)
+        try:
+            import pyarrow
+            from pyarrow.parquet import ParquetWriter
+        except ImportError:
+            raise ValueError(
+                f"writing {path} needs pyarrow. Install it: pip install 'aircl[parquet]', or write .csv or .npz."
+            ) from None
+        self._arrow = pyarrow
+        label_type = pyarrow.array(classes[:0]).type
+        types = [pyarrow.float64() if name.startswith("p_") else label_type for name in self.columns]
+        self._schema = pyarrow.schema(list(zip(self.columns, types, strict=True)))
+        temporary = self._stack.enter_context(atomic(path))
+        self._writer = self._stack.enter_context(ParquetWriter(temporary, self._schema))
+
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        """Add a batch."""
+        columns = [prediction] + ([] if label is None else [label]) + ([] if proba is None else list(proba.T))
+        arrays = [self._arrow.array(column, type_) for column, type_ in zip(columns, self._schema.types, strict=True)]
+        self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
+
+
+class NpzFile(Predictions):
+    """An npz file with the arrays `prediction`, `label`, `proba` and `classes`; it is held in memory until the end."""
+
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+        super().__init__(classes, proba, labelled)
+        self._path, self._classes = path, classes
+        self._parts: dict[str, list[Array]] = {"prediction": [classes[:0]]}
+        if labelled:
+            self._parts["label"] = [classes[:0]]
+        if proba:
+            self._parts["proba"] = [np.zeros((0, len(classes)))]
+
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        """Keep a batch."""
+        for name, part in (("prediction", prediction), ("label", label), ("proba", proba)):
+            if part is not None:
+                self._parts[name].append(part)
+
+    def __exit__(self, *problem: Any) -> None:
+        if problem[0] is None:
+            with atomic(self._path) as temporary, temporary.open("wb") as file:
+                arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+                np.savez(file, allow_pickle=False, classes=self._classes, **arrays)
+
+
+OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
+    ".csv": CsvFile,
+    ".parquet": ParquetFile,
+    ".npz": NpzFile,
+}
+
+
+class _Table:
+    """Comma-separated values under a header."""
+
+    def __init__(self, file: TextIO, columns: list[str]) -> None:
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._writer.writerow(columns)
+
+    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+        columns = [prediction.tolist()]
+        if label is not None:
+            columns.append(label.tolist())
+        if proba is not None:
+            columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
+        self._writer.writerows(zip(*columns, strict=True))

@@ -1,0 +1,70 @@
+"""`aircl predict`: one label a row."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aircl.cli.console import Reading, reports_problems
+from aircl.cli.modelfile import check_output, label_kind, load_fitted, take_feature_names
+from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, ModelPath, Quiet
+
+if TYPE_CHECKING:
+    from aircl.data.arrays import Batch
+
+
+@reports_problems
+def predict(
+    model: ModelPath,
+    files: Files,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column or array of labels: not a feature, but compared with what is predicted."
+        ),
+    ] = None,
+    features: Features = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, one column a class.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="A .csv, .parquet or .npz file.", show_default="stdout"),
+    ] = None,
+    batch: BatchRows = BATCH_ROWS,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the label of every row, in the order of the files."""
+    from aircl.cli.output import OUTPUTS, Lines, Predictions
+    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+
+    if output is not None and output.suffix.lower() not in OUTPUTS:
+        raise typer.BadParameter(f"{output} should end in one of {', '.join(OUTPUTS)}.", param_hint="--output")
+    paths = expand_patterns(files)
+    if output is not None:
+        check_output(output, inputs=[*paths, model])
+    classifier = load_fitted(model)
+    names = take_feature_names(classifier)
+    sources = open_files(paths, Request(label, features, names), classifier.n_features_in_)
+    kind = None if label is None else agree_on_labels(sources, label_kind(classifier))
+    reading = Reading(sources, quiet)
+    correct = 0
+    classes = classifier.classes_
+    writer: Predictions
+    if output is None:
+        writer = Lines(classes, proba)
+    else:
+        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None)
+
+    def use(part: Batch) -> None:
+        nonlocal correct
+        prediction = classifier.predict(part.X)
+        correct += 0 if part.y is None else int((prediction == part.y).sum())
+        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None)
+
+    with writer:
+        reading.feed(use, batch, kind, show=output is not None or not sys.stdout.isatty())
+    where = "" if output is None else f", in {output}"
+    accuracy = "" if label is None or not reading.rows else f": {100 * correct / reading.rows:.1f} % agree with {label}"
+    reading.finish("Predicted", accuracy + where)

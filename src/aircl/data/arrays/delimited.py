@@ -1,0 +1,128 @@
+"""Delimited text, .csv and .tsv: a header line, numbers, and one column of labels."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aircl.data.arrays.columns import align_columns, select_columns
+from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source
+
+# "007" and "+7" are names rather than numbers: reading them as 7 would put unlike labels together.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_BOOLEANS = {"True": True, "true": True, "False": False, "false": False}
+
+
+class DelimitedSource(Source):
+    """A table of text. Labels are integers if all of them read as such, strings otherwise.
+
+    Parameters
+    ----------
+    path : Path
+    request : Request
+    """
+
+    def __init__(self, path: Path, request: Request) -> None:
+        self.path = path
+        self._delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        self._width = 0
+        header = next(self._records(), None)
+        if header is None:
+            raise DataError(f"{path} is empty. Its first line should name the columns.")
+        columns = header[1]
+        chosen, ignored = align_columns(path, select_columns(path, columns, request), request.names)
+        self._width = len(columns)
+        self._features = [columns.index(name) for name in chosen]
+        self._label = None if request.label is None else columns.index(request.label)
+        self.feature_names, self.ignored, self.n_features = tuple(chosen), tuple(ignored), len(chosen)
+
+    def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
+        """Read the labels of the whole file, so that the kind is not decided by its beginning."""
+        left = set(candidates)
+        if len(left) == 1:  # reading will tell
+            return left
+        assert self._label is not None
+        for _, row in self._rows():
+            text = row[self._label]
+            if not _is_integer(text):
+                left.discard("integers")
+            if text not in _BOOLEANS:
+                left.discard("booleans")
+            if left <= {"strings"}:
+                break
+        return left
+
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+        pick: Any = itemgetter(*self._features)
+        X = np.empty((size, len(self._features)))
+        labels: list[Any] = []
+        filled = 0
+        for line, row in self._rows():
+            try:
+                X[filled] = pick(row)
+            except ValueError:
+                raise self._not_a_number(line, row) from None
+            if kind is not None and self._label is not None:
+                labels.append(self._convert(row[self._label], kind, line))
+            filled += 1
+            if filled == size:
+                yield X, np.array(labels) if kind else None
+                X, labels, filled = np.empty_like(X), [], 0
+        if filled:
+            yield X[:filled], np.array(labels) if kind else None
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records that are not blank with the number of their last line."""
+        try:
+            with self.path.open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.reader(file, delimiter=self._delimiter, strict=True)
+                for row in reader:
+                    if row:
+                        yield reader.line_num, row
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.path} is not UTF-8 text ({error}).") from error
+        except csv.Error as error:
+            raise DataError(f"{self.path}, line {reader.line_num}: {error}.") from error
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records below the header, all of its width."""
+        records = self._records()
+        next(records)
+        for line, row in records:
+            if len(row) != self._width:
+                raise DataError(
+                    f"{self.path}, line {line}: {len(row)} fields, but the header has {self._width}. Repair the file."
+                )
+            yield line, row
+
+    def _convert(self, text: str, kind: LabelKind, line: int) -> Any:
+        if text == "":
+            raise DataError(f"{self.path}, line {line}: the label is empty. Every row needs a label.")
+        if kind == "strings":
+            return text
+        if kind == "integers" and _is_integer(text):
+            return int(text)
+        if kind == "booleans" and text in _BOOLEANS:
+            return _BOOLEANS[text]
+        raise DataError(f"{self.path}, line {line}: the label {text!r} does not fit labels that are {kind}.")
+
+    def _not_a_number(self, line: int, row: list[str]) -> DataError:
+        for name, position in zip(self.feature_names or (), self._features, strict=True):
+            try:
+                float(row[position])
+            except ValueError:
+                return DataError(
+                    f"{self.path}, line {line}: column {name!r} holds {row[position]!r}, which is not a number. "
+                    "Say which columns are features with --features."
+                )
+        return DataError(f"{self.path}, line {line}: the features are not numbers.")
+
+
+def _is_integer(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63

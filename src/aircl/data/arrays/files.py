@@ -1,0 +1,122 @@
+"""From patterns on a command line to files that agree with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+
+from aircl.data.arrays.delimited import DelimitedSource
+from aircl.data.arrays.npz import NpySource, NpzSource
+from aircl.data.arrays.parquet import ParquetSource
+from aircl.data.arrays.source import LABEL_KINDS, DataError, LabelKind, Request, Source
+from aircl.data.arrays.tensors import SafetensorsSource
+
+READERS: dict[str, Callable[[Path, Request], Source]] = {
+    ".csv": DelimitedSource,
+    ".tsv": DelimitedSource,
+    ".parquet": ParquetSource,
+    ".npz": NpzSource,
+    ".npy": NpySource,
+    ".safetensors": SafetensorsSource,
+}
+
+
+def expand_patterns(patterns: Iterable[str]) -> list[Path]:
+    """Return the files that paths and patterns stand for.
+
+    Parameters
+    ----------
+    patterns : iterable of str
+        Paths, or patterns with ``*``, ``?``, ``[..]`` or ``**``, whose matches are sorted.
+
+    Returns
+    -------
+    paths : list of Path
+        In the order of the patterns, each file once.
+    """
+    paths: list[Path] = []
+    for pattern in patterns:
+        if Path(pattern).exists() or not has_magic(pattern):
+            found = [Path(pattern)]
+        else:
+            found = [Path(match) for match in sorted(glob(pattern, recursive=True)) if Path(match).is_file()]
+            if not found:
+                raise DataError(f"no file matches {pattern!r}.")
+        for path in found:
+            if not path.is_file():
+                raise DataError(f"{path} is not a file." if path.exists() else f"{path} does not exist.")
+        paths += found
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise DataError(f"{path} is given more than once, and its rows would be counted as often.")
+        seen.add(path.resolve())
+    return paths
+
+
+def open_files(paths: Sequence[Path], request: Request, n_features: int | None = None) -> list[Source]:
+    """Look into files and check that they fit together. No row is read but perhaps a first one.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    request : Request
+        If it knows no names, those of the first file are asked of the others.
+    n_features : int or None
+        The width to expect; None: that of the first file.
+
+    Returns
+    -------
+    sources : list of Source
+    """
+    sources: list[Source] = []
+    expected = "are expected"
+    for path in paths:
+        reader = READERS.get(path.suffix.lower())
+        if reader is None:
+            raise DataError(f"{path}: files of type {path.suffix!r} cannot be read. Use {', '.join(READERS)}.")
+        source = reader(path, request)
+        if source.n_features is not None:
+            if n_features is None:
+                n_features, expected = source.n_features, f"in {path}"
+            elif source.n_features != n_features:
+                raise DataError(
+                    f"{path} has {source.n_features} features, but {n_features} {expected}. Say which columns are "
+                    "features with --features, and which is the label with --label."
+                )
+        if request.names is None and source.feature_names is not None:
+            request = Request(request.label, request.features, source.feature_names)
+        sources.append(source)
+    return sources
+
+
+def agree_on_labels(sources: Sequence[Source], known: LabelKind | None = None) -> LabelKind:
+    """Return what the labels of all files can be read as: integers if possible, else strings, else booleans.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Opened with a label.
+    known : {"integers", "strings", "booleans"} or None
+        What labels were so far, if there were any.
+
+    Returns
+    -------
+    kind : {"integers", "strings", "booleans"}
+
+    Notes
+    -----
+    The labels of text files are all read for this, unless typed labels or `known` have decided before.
+    """
+    left: set[LabelKind] = {known} if known else set(LABEL_KINDS)
+    for source in sorted(sources, key=lambda source: isinstance(source, DelimitedSource)):
+        remaining = source.label_kinds(left)
+        if not remaining:
+            so_far = " or ".join(kind for kind in LABEL_KINDS if kind in left)
+            raise DataError(
+                f"{source.path}: its labels are not {so_far}, as "
+                f"{'those of the model' if known else 'those of the other files'} are. Labels need one type."
+            )
+        left = remaining
+    return next(kind for kind in LABEL_KINDS if kind in left)

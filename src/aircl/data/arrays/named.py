@@ -1,0 +1,103 @@
+"""Files of named arrays: a matrix of features and a vector of labels side by side."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aircl.data.arrays.columns import listed
+from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, float_dtype, kind_of
+
+
+@dataclass(frozen=True)
+class Form:
+    """Shape and type of an array that was not read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class NamedArrays(Source):
+    """A file of arrays. The features are the array that is asked for, or `X`, or the only one with two dimensions.
+
+    Parameters
+    ----------
+    path : Path
+    request : Request
+    """
+
+    def __init__(self, path: Path, request: Request) -> None:
+        self.path = path
+        forms = self._forms()
+        self._features = _choose_features(path, forms, request.features)
+        form = self._checked(forms, self._features)
+        if len(form.shape) != 2 or form.dtype.kind not in "fiub":
+            raise DataError(
+                f"{path}: the features {self._features!r} are of type {form.dtype} and shape {form.shape}. They should "
+                "be numbers, one row a sample."
+            )
+        self.n_rows, self.n_features = form.shape
+        self._label = request.label
+        self._label_form: Form | None = None
+        if request.label is not None:
+            if request.label not in forms:
+                raise DataError(f"{path} has no array {request.label!r} for --label. It has {listed(sorted(forms))}.")
+            self._label_form = self._checked(forms, request.label)
+            if self._label_form.shape != (self.n_rows,):
+                raise DataError(
+                    f"{path}: the labels {request.label!r} have shape {self._label_form.shape}, but there are "
+                    f"{self.n_rows} rows of features {self._features!r}: the shape should be ({self.n_rows},)."
+                )
+
+    @abstractmethod
+    def _forms(self) -> Mapping[str, Form]:
+        """Return shape and type of every array in the file."""
+
+    @abstractmethod
+    def _blocks(self, name: str, size: int) -> Iterator[Array]:
+        """Yield an array from its beginning, `size` rows at a time."""
+
+    def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
+        """Return the one kind that the array's type stands for."""
+        assert self._label_form is not None
+        return candidates & {kind_of(self.path, self._label_form.dtype)}
+
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+        labelled = kind is not None and self._label is not None
+        labels: Iterator[Array | None] = self._blocks(str(self._label), size) if labelled else repeat(None)
+        start = 0
+        for X, y in zip(self._blocks(self._features, size), labels, strict=False):
+            if y is not None:
+                y = self._typed_labels(y.astype(str) if y.dtype.kind == "S" else y, start)
+            yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y
+            start += len(X)
+
+    def _checked(self, forms: Mapping[str, Form], name: str) -> Form:
+        if forms[name].dtype.hasobject:
+            raise DataError(
+                f"{self.path}: the array {name!r} holds Python objects, which only unpickling could read, and that may "
+                "run code. Save it as numbers, or labels as strings: y.astype(str)."
+            )
+        return forms[name]
+
+
+def _choose_features(path: Path, forms: Mapping[str, Form], features: str | None) -> str:
+    if features is not None:
+        if features not in forms:
+            raise DataError(f"{path} has no array {features!r} for --features. It has {listed(sorted(forms))}.")
+        return features
+    matrices = sorted(name for name, form in forms.items() if len(form.shape) == 2)
+    if "X" in forms:
+        return "X"
+    if len(matrices) == 1:
+        return matrices[0]
+    raise DataError(
+        f"{path} has no array 'X', and {len(matrices)} arrays with two dimensions ({listed(matrices)}). "
+        "Say which one holds the features with --features."
+    )

@@ -1,0 +1,147 @@
+"""What every file of embeddings has in common: a width, perhaps names, perhaps labels, and batches of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+LabelKind = Literal["integers", "strings", "booleans"]
+LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
+
+
+class DataError(ValueError):
+    """A file does not hold what was asked of it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a file.
+
+    Attributes
+    ----------
+    label : str or None
+        The column or array of labels; None: labels are not read.
+    features : str or None
+        Names or patterns of columns, separated by commas, or the name of an array; None: what the file suggests.
+    names : tuple of str or None
+        The features by name, in the order they are wanted in. Files without names are taken as they are.
+    """
+
+    label: str | None = None
+    features: str | None = None
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive rows of a file.
+
+    Attributes
+    ----------
+    X : array of shape (n, f)
+    y : array of shape (n,) or None
+    start : int
+        How many rows of the file come before these.
+    """
+
+    X: Array
+    y: Array | None
+    start: int
+
+
+class Source(ABC):
+    """A file that was looked into, but whose rows were not read yet.
+
+    Attributes
+    ----------
+    path : Path
+    n_rows : int or None
+        None if only reading tells.
+    n_features : int or None
+        None if there is no row to tell.
+    feature_names : tuple of str or None
+        The names of the features, in the order of the columns of `Batch.X`.
+    ignored : tuple of str
+        Columns that are neither the label nor among the features asked for by name.
+    """
+
+    path: Path
+    n_rows: int | None = None
+    n_features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    ignored: tuple[str, ...] = ()
+
+    @abstractmethod
+    def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
+        """Return those of the candidates that all labels of the file can be read as."""
+
+    @abstractmethod
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+        """Yield the features and the labels of at most `size` rows at a time."""
+
+    def batches(self, size: int, kind: LabelKind | None = None) -> Iterator[Batch]:
+        """Read the file from its beginning.
+
+        Parameters
+        ----------
+        size : int
+            Rows a batch, at most; no more than one batch is held at a time.
+        kind : {"integers", "strings", "booleans"} or None
+            What labels are read as; None if there are none to read.
+
+        Yields
+        ------
+        batch : Batch
+        """
+        start = 0
+        for X, y in self._read(size, kind):
+            self._check_finite(X, start)
+            yield Batch(X, y, start)
+            start += len(X)
+
+    def _check_finite(self, X: Array, start: int) -> None:
+        finite = np.isfinite(X)
+        if finite.all():
+            return
+        row, column = np.argwhere(~finite)[0].tolist()
+        name = column + 1 if self.feature_names is None else repr(self.feature_names[column])
+        raise DataError(
+            f"{self.path}, row {start + row + 1}, feature {name}: {X[row, column]} is not a finite number. "
+            "Fill or drop such rows."
+        )
+
+    def _typed_labels(self, values: Array, start: int) -> Array:
+        """Return labels that have a type of their own as one of the three kinds."""
+        if values.dtype.kind != "f":
+            return values.astype(np.int64) if values.dtype.kind in "iu" else values
+        whole = np.isfinite(values) & (values == np.floor(values))
+        if not whole.all():
+            row = int(np.argmin(whole))
+            raise DataError(
+                f"{self.path}, row {start + row + 1}: the label {values[row]} is not a whole number. "
+                "Labels are integers, strings or booleans."
+            )
+        return values.astype(np.int64)
+
+
+def kind_of(path: Path, dtype: np.dtype[Any]) -> LabelKind:
+    """Return the kind of labels that an array of this dtype holds."""
+    kinds: dict[str, LabelKind] = {
+        "i": "integers", "u": "integers", "f": "integers", "U": "strings", "S": "strings", "b": "booleans",
+    }  # fmt: skip
+    if dtype.kind not in kinds:
+        raise DataError(f"{path}: labels of type {dtype} cannot be used. Labels are integers, strings or booleans.")
+    return kinds[dtype.kind]
+
+
+def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 for half and single precision, float64 for everything else."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from aircl import AIRClassifier
+
+
+@pytest.fixture
+def model(files, run):
+    run("learn", "train.csv", "--label", "y", "-o", "model")
+    return AIRClassifier.load("model")
+
+
+@pytest.fixture
+def expected(model, digits):
+    del model.feature_names_in_
+    return model.predict(digits[2]), model.predict_proba(digits[2])
+
+
+def test_one_label_a_line(expected, run):
+    result = run("predict", "model", "test.csv", "--batch", 100)
+    assert result.stdout.split("\n") == [*map(str, expected[0]), ""]
+    assert result.stderr.startswith(
+        "Note: test.csv: columns that are not features of the model: y.\nPredicted 897 rows"
+    )
+
+
+def test_predictions_are_good(expected, digits, run):
+    assert np.mean(expected[0] == digits[3]) > 0.75
+    result = run("predict", "model", "test.csv", "--label", "y")
+    assert f"{100 * np.mean(expected[0] == digits[3]):.1f} % agree with y" in result.stderr
+
+
+def test_every_file_type_gives_the_same_labels(written, digits, expected, run, tmp_path):
+    path = written(digits[2], digits[3], "renamed")
+    (tmp_path / "m").write_bytes((tmp_path / "model").read_bytes())
+    if path.suffix in (".csv", ".tsv", ".parquet") and "embedding" not in path.read_bytes().decode("latin-1"):
+        assert "lacks 64 of the 64 features" in run("predict", "model", path, code=1).stderr
+        return
+    result = run("predict", "model", path, "--label", "y", "--quiet")
+    assert result.stdout.splitlines() == [*map(str, expected[0])]
+
+
+def test_npy_files_can_be_predicted_but_not_learned(expected, digits, run):
+    np.save("test.npy", digits[2])
+    assert run("predict", "model", "test.npy").stdout.splitlines() == [*map(str, expected[0])]
+    assert "no labels" in run("learn", "test.npy", "--label", "y", "-o", "m", code=1).stderr
+
+
+def test_columns_in_another_order(model, digits, expected, run, files):
+    order = np.random.default_rng(0).permutation(64)
+    lines = [",".join(f"px{i}" for i in order)]
+    lines += [",".join(map(repr, row)) for row in digits[2][:, order].tolist()]
+    (files / "shuffled.csv").write_text("\n".join(lines))
+    assert run("predict", "model", "shuffled.csv").stdout.splitlines() == [*map(str, expected[0])]
+
+
+def test_proba_on_stdout(expected, digits, run):
+    rows = list(csv.reader(run("predict", "model", "test.csv", "--proba").stdout.splitlines()))
+    assert rows[0] == ["prediction", *(f"p_{digit}" for digit in range(10))]
+    table = np.array(rows[1:], dtype=float)
+    np.testing.assert_array_equal(table[:, 0], expected[0])
+    np.testing.assert_allclose(table[:, 1:], expected[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+@pytest.mark.parametrize("full", [False, True])
+def test_output_files(suffix, full, expected, digits, run, files):
+    options = ["--label", "y", "--proba"] if full else []
+    before = set(files.iterdir())
+    path = files / f"out{suffix}"
+    assert run("predict", "model", "test.csv", *options, "--batch", 100, "-o", path).stdout == ""
+    assert set(files.iterdir()) == before | {path}
+    label = proba = None
+    if suffix == ".npz":
+        with np.load(path) as arrays:
+            prediction, label, proba = (arrays.get(name) for name in ("prediction", "label", "proba"))
+    else:
+        if suffix == ".csv":
+            header, *rows = csv.reader(path.read_text().splitlines())
+            columns = dict(zip(header, np.array(rows, dtype=float).T, strict=True))
+        else:
+            table = parquet.read_table(path)
+            columns = {name: table[name].to_numpy() for name in table.column_names}
+        prediction, label = columns.pop("prediction"), columns.pop("label", None)
+        proba = np.array(list(columns.values())).T if columns else None
+    np.testing.assert_array_equal(prediction, expected[0])
+    assert (label is not None) == (proba is not None) == full
+    if full:
+        np.testing.assert_array_equal(label, digits[3])
+        np.testing.assert_allclose(proba, expected[1], rtol=1e-5)
+
+
+def test_string_labels_in_every_output(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text('y,u,v\n"a, b",0,1\nlong name,1,0\n')
+    run("learn", "a.csv", "--label", "y", "--gamma", 0.1, "-o", "m")
+    assert run("predict", "m", "a.csv").stdout == "a, b\nlong name\n"
+    for suffix in (".csv", ".parquet", ".npz"):
+        run("predict", "m", "a.csv", "--label", "y", "-o", f"out{suffix}")
+    assert (tmp_path / "out.csv").read_text() == 'prediction,label\n"a, b","a, b"\nlong name,long name\n'
+    assert parquet.read_table("out.parquet")["prediction"].to_pylist() == ["a, b", "long name"]
+    with np.load("out.npz") as arrays:
+        assert arrays["prediction"].tolist() == ["a, b", "long name"]
+
+
+def test_a_failure_leaves_an_old_output_as_it_was(model, run, files):
+    (files / "broken.csv").write_text((files / "test.csv").read_text() + "1,2,3\n")
+    for suffix in (".csv", ".parquet", ".npz"):
+        path = files / f"out{suffix}"
+        path.write_text("old")
+        before = set(files.iterdir())
+        result = run("predict", "model", "broken.csv", "--batch", 10, "-o", path, code=1)
+        assert "broken.csv, line 899: 3 fields, but the header has 65" in result.stderr
+        assert path.read_text() == "old"
+        assert set(files.iterdir()) == before
+
+
+def test_wrong_usage_and_problems(model, run, files):
+    assert "should end in one of" in run("predict", "model", "test.csv", "-o", "out.txt", code=2).stderr
+    assert "train.npz" in run("predict", "train.npz", "test.csv", code=1).stderr
+    assert "would replace" in run("predict", "model", "test.csv", "-o", "test.csv", code=1).stderr
+    (files / "words.csv").write_text((files / "test.csv").read_text().replace("\n", "\nx", 1))
+    assert "line 2: the label" in run("predict", "model", "words.csv", "--label", "y", code=1).stderr
