@@ -20,7 +20,8 @@ import numpy as np
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_info
 
-from aircl.engine import STORES, backend
+from aircl.engine import STORES
+from aircl.engine.backend import NUMPY
 from aircl.engine.solve import solve_ridge
 
 LEARN = {"n": 50_000, "f": 2048, "C": 100, "batch": 64}
@@ -44,8 +45,8 @@ def features(n: int, f: int, seed: int = 0) -> np.ndarray:
 
 
 def syrk_and_cholesky(X: np.ndarray) -> tuple[float, float]:
-    G = backend.lower_zeros(X.shape[1], np.float32)
-    syrk, _ = timed(backend.add_gram, G, X)
+    G = NUMPY.lower_zeros(X.shape[1], np.float32)
+    syrk, _ = timed(NUMPY.add_gram, G, X)
     A = np.array(G, dtype=np.float64, order="F")
     A[np.diag_indices_from(A)] += 1.0
     cholesky, _ = timed(lambda: lapack.dpotrf(A, lower=1, overwrite_a=1, clean=0))

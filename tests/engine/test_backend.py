@@ -1,41 +1,82 @@
-"""Lower and packed forms hold the same symmetric matrix."""
+"""Lower and packed forms hold the same symmetric matrix, and every backend computes the same."""
+
+import importlib.util
 
 import numpy as np
 import pytest
 
-from aircl.engine import backend
+from aircl.engine.backend import NUMPY, packed_size, torch_backend
+
+without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+
+@pytest.fixture(params=["numpy", pytest.param("torch", marks=without_torch)])
+def backend(request):
+    return NUMPY if request.param == "numpy" else torch_backend("cpu")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_features", [1, 2, 3, 7, 64])
-def test_lower_and_packed_updates_agree_with_numpy(n_features, dtype):
+def test_lower_and_packed_updates_agree_with_numpy(backend, n_features, dtype):
     rng = np.random.default_rng(0)
     A = backend.lower_zeros(n_features, dtype)
-    P = np.zeros(backend.packed_size(n_features), dtype)
+    P = backend.zeros(packed_size(n_features), dtype)
     expected = np.zeros((n_features, n_features))
     for rows, alpha in ((5, 1.0), (0, 1.0), (3, -0.5)):
         X = rng.normal(size=(rows, n_features)).astype(dtype)
-        backend.add_gram(A, X, alpha)
-        backend.packed_add_gram(P, X, n_features, alpha)
+        backend.add_gram(A, backend.asarray(X), alpha)
+        backend.packed_add_gram(P, backend.asarray(X), n_features, alpha)
         expected += alpha * X.T.astype(float) @ X
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
-    np.testing.assert_allclose(backend.symmetric(A), expected, **tolerance)
-    np.testing.assert_allclose(backend.symmetric(backend.unpack(P, n_features)), expected, **tolerance)
-    np.testing.assert_array_equal(backend.pack(backend.unpack(P, n_features)), P)
-    np.testing.assert_array_equal(backend.packed_diagonal(P, n_features), np.diag(backend.unpack(P, n_features)))
-    twice = P.copy()
+    unpacked = backend.unpack(P, n_features)
+    np.testing.assert_allclose(backend.to_numpy(backend.symmetric(A)), expected, **tolerance)
+    np.testing.assert_allclose(backend.to_numpy(backend.symmetric(unpacked)), expected, **tolerance)
+    np.testing.assert_array_equal(backend.pack(unpacked), P)
+    diagonal = backend.to_numpy(backend.packed_diagonal(P, n_features))
+    np.testing.assert_array_equal(diagonal, np.diag(backend.to_numpy(unpacked)))
+    B = rng.normal(size=(n_features, 2)).astype(dtype)
+    product = backend.to_numpy(backend.symmetric_product(A, backend.asarray(np.asfortranarray(B))))
+    np.testing.assert_allclose(product, expected @ B, **tolerance)
+    twice = backend.copy(P)
     backend.packed_axpy(twice, P, 2.0)
-    np.testing.assert_allclose(twice, 3 * P, rtol=1e-6)
+    np.testing.assert_allclose(backend.to_numpy(twice), 3 * backend.to_numpy(P), rtol=1e-6)
 
 
-def test_rows_of_another_layout_are_taken():
-    X = np.asfortranarray(np.random.default_rng(0).normal(size=(9, 4)))[::2]
+@pytest.mark.parametrize("n_features", [1, 2, 3, 8])
+def test_the_packed_layout_is_lapacks(backend, n_features):
+    A = np.tril(np.random.default_rng(0).normal(size=(n_features, n_features)))
+    np.testing.assert_array_equal(backend.to_numpy(backend.pack(backend.asarray(A))), NUMPY.pack(np.asfortranarray(A)))
+
+
+def test_rows_of_another_layout_are_taken(backend):
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(9, 4)))
     A = backend.lower_zeros(4, np.float64)
-    backend.add_gram(A, X)
-    np.testing.assert_allclose(backend.symmetric(A), X.T @ X)
+    backend.add_gram(A, backend.asarray(X)[::2])
+    np.testing.assert_allclose(backend.to_numpy(backend.symmetric(A)), X[::2].T @ X[::2])
 
 
-def test_is_positive_tells_rounding_from_a_negative_eigenvalue():
-    A = np.diag([1.0, 1e-3, -1e-9])
-    assert backend.is_positive(A, slack=1e-8)
-    assert not backend.is_positive(A, slack=1e-10)
+def test_cholesky_tells_rounding_from_a_negative_eigenvalue(backend):
+    A = backend.asarray(np.diag([1.0, 1e-3, -1e-9]))
+    assert backend.cholesky(A, 1e-8) is not None
+    assert backend.cholesky(A, 1e-10) is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_and_means_of_sorted_rows(backend, weighted):
+    rng = np.random.default_rng(0)
+    rows, start = rng.normal(size=(6, 3)), np.array([0, 1, 4])
+    weight = rng.uniform(size=6) if weighted else None
+    w = np.ones(6) if weight is None else weight
+    expected = [(w[a:b, None] * rows[a:b]).sum(axis=0) for a, b in ((0, 1), (1, 4), (4, 6))]
+    sums = backend.class_sums(backend.asarray(rows), start, weight)
+    np.testing.assert_allclose(backend.to_numpy(sums), expected)
+    centred = backend.asarray(rows)
+    backend.subtract_means(centred, sums, start, weight)
+    expected = rows - w[:, None] * np.repeat(expected, [1, 3, 2], axis=0)
+    np.testing.assert_allclose(backend.to_numpy(centred), expected)
+
+
+def test_the_cosine_transform_is_scipys(backend):
+    A = np.random.default_rng(0).normal(size=(7, 3))
+    expected = NUMPY.cosine_mix(A.copy())
+    np.testing.assert_allclose(backend.to_numpy(backend.cosine_mix(backend.asarray(A))), expected, atol=1e-14)

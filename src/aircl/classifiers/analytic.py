@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -18,9 +18,10 @@ from aircl.classifiers import persistence
 from aircl.classifiers.fingerprint import check_mergeable
 from aircl.classifiers.labels import Labels, check_labels
 from aircl.engine import STORES, GammaPath, Learner, Rule, Solution, Statistics
-from aircl.engine.backend import FLOATS, Array
+from aircl.engine.backend import FLOATS, NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.memory import parse_bytes
 from aircl.engine.statistics import BLOCK_BYTES
+from aircl.engine.tensors import check_tensor, on_cpu
 from aircl.engine.weighting import Weighting, check_weighting, missing_weights
 
 
@@ -29,6 +30,10 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
     Subclasses bring the constructor; every parameter below is an attribute of theirs. `partial_fit` only accumulates;
     the solve happens when a prediction or a learned attribute is asked for, once, until something changes.
+
+    X may be a torch tensor, and then all that is computed from it stays a tensor on its device: scores, probabilities,
+    `coef_`, `class_count_`, `class_weight_`, and predictions unless the labels are strings. A learner holds one kind of
+    array on one device; `classes_` is a NumPy array always.
     """
 
     gamma: float | str
@@ -52,7 +57,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Strings, whole numbers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -77,7 +82,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
             No rows at all is fine and changes nothing.
         y : array-like of shape (n_samples,)
         classes : array-like, default=None
@@ -144,7 +149,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             if not self._has_learned():
                 self._reset()
                 theirs = other._learner.store
-                self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype))
+                self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype, theirs.backend))
                 for name in ("n_features_in_", "feature_names_in_", "expansion_"):
                     if hasattr(other, name):
                         setattr(self, name, getattr(other, name))
@@ -221,7 +226,8 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             for part, features in self._features(X, whole=whole):
                 part_weight = None if weight is None else weight[part]
                 if not hasattr(self, "_learner"):
-                    self._learner = Learner(self._new_store(features.shape[1], features.dtype))
+                    backend = backend_of(features)
+                    self._learner = Learner(self._new_store(features.shape[1], backend.dtype(features), backend))
                 store = self._learner.store
                 features = _check_features(features, part_weight, store.n_features, store.dtype)
                 store.check_update(slots)
@@ -232,8 +238,8 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
                 self.__dict__.pop(name, None)
         self._commit_labels(new, declared)
 
-    def _new_store(self, n_features: int, dtype: np.dtype[Any]) -> Statistics:
-        return STORES[self.store](n_features, dtype, parse_bytes(self.memory_limit))
+    def _new_store(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend) -> Statistics:
+        return STORES[self.store](n_features, dtype, parse_bytes(self.memory_limit), backend)
 
     def _fit_expansion(self, X: Any) -> Any:
         """Fit a clone of the expansion on the first batch, with this classifier's seed if it has none of its own."""
@@ -254,6 +260,14 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
                 yield part, _dense_unless(X[part], False)
                 continue
             features = self.expansion_.transform(_dense_unless(X[part], _takes_sparse(self.expansion_)))
+            if is_tensor(X):
+                if not is_tensor(features) or features.device != X.device:
+                    raise ValueError(
+                        f"the expansion {type(self.expansion_).__name__} turned a tensor on {X.device} into something "
+                        f"else ({type(features).__name__}). Use one of aircl's own, or NumPy arrays."
+                    )
+                yield part, features
+                continue
             features = np.asarray(_dense_unless(features, False))
             if features.dtype not in FLOATS:
                 features = features.astype(np.float64)
@@ -296,12 +310,13 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
     def class_count_(self) -> Array:
         """The sum of sample weights of every class, shape (C,)."""
         self._require_learned("class_count_")
-        return self._by_class(self._learner.store.count)
+        return self._by_class(self._backend.asarray(self._learner.store.count))
 
     @property
     def class_weight_(self) -> Array:
         """pi_y, the weight of every class in the loss, at the chosen scale, shape (C,)."""
-        return self._by_class(self._solution("class_weight_").pi)
+        pi = self._solution("class_weight_").pi
+        return self._by_class(self._backend.asarray(pi))
 
     @property
     def gamma_(self) -> float:
@@ -328,7 +343,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
 
         Returns
         -------
@@ -344,16 +359,36 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
 
         Returns
         -------
         y : array of shape (n_samples,)
+            For tensors a tensor, unless the labels are strings.
         """
         X = self._check_query(X)
-        best = [scores.argmax(axis=1) for scores in self._scores(X)]
+        backend = self._backend
+        best = [scores.argmax(1) for scores in self._scores(X)]
         seen = self._labels.seen[self._labels.order]
-        return seen[np.concatenate(best)] if best else seen[:0]
+        if seen.dtype.kind == "U":  # there are no tensors of strings
+            best, backend = [backend.to_numpy(block) for block in best], NUMPY
+        seen = backend.asarray(seen)
+        return seen[backend.concatenate(best)] if best else seen[:0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        return float(accuracy_score(on_cpu(y), on_cpu(self.predict(X)), sample_weight=on_cpu(sample_weight)))
 
     def predict_proba(self, X: Any) -> Array:
         """Return a softmax of the scores. It ranks classes; it is not calibrated.
@@ -363,7 +398,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
 
         Returns
         -------
@@ -371,7 +406,9 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         """
         X = self._check_query(X)
         temperature = self._learner.temperature(self._rule(), self._labels.seen)
-        return self._fill_unseen([softmax(s.astype(np.float64) / temperature, axis=1) for s in self._scores(X)], X, 0.0)
+        backend = self._backend
+        blocks = [backend.softmax(backend.double(scores) / temperature) for scores in self._scores(X)]
+        return self._fill_unseen(blocks, X, 0.0)
 
     def _check_query(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -379,19 +416,21 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""
-        W = self._solution().W[:, self._labels.order]
+        W = self._solution().W[:, self._backend.index(self._labels.order)]
         rows = max(1, BLOCK_BYTES // (W.shape[1] * W.dtype.itemsize))
         for _, features in self._features(X):
-            features = _check_features(features, None, W.shape[0], W.dtype)
+            features = _check_features(features, None, W.shape[0], self._learner.store.dtype)
             for start in range(0, len(features), rows):
                 yield features[start : start + rows] @ W
 
     def _fill_unseen(self, blocks: list[Array], X: Any, value: float) -> Array:
         """Stack blocks of columns of seen classes into columns of all of `classes_`."""
-        dtype = blocks[0].dtype if blocks else self._learner.store.dtype
-        full = np.full((X.shape[0], len(self.classes_)), value, dtype=dtype)
+        backend = self._backend
+        dtype = backend.dtype(blocks[0]) if blocks else self._learner.store.dtype
+        full = backend.zeros((X.shape[0], len(self.classes_)), dtype)
+        full += value
         if blocks:
-            full[:, self._labels.is_seen] = np.concatenate(blocks)
+            full[:, backend.index(np.flatnonzero(self._labels.is_seen))] = backend.concatenate(blocks)
         return full
 
     def _rule(self) -> Rule:
@@ -404,9 +443,15 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
     def _by_class(self, values: Array) -> Array:
         """Bring values by slot into the order of `classes_`, zeros for classes not seen."""
-        out = np.zeros((len(self.classes_), *values.shape[1:]), dtype=values.dtype)
-        out[self._labels.is_seen] = values[self._labels.order]
+        backend = self._backend
+        out = backend.zeros((len(self.classes_), *values.shape[1:]), backend.dtype(values))
+        out[backend.index(np.flatnonzero(self._labels.is_seen))] = values[backend.index(self._labels.order)]
         return out
+
+    @property
+    def _backend(self) -> NumpyBackend:
+        """Of the arrays that were learned from."""
+        return self._learner.store.backend if hasattr(self, "_learner") else NUMPY
 
     # -- checks --
     def _has_learned(self) -> bool:
@@ -438,6 +483,10 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"gamma={self.gamma!r} is not possible. Use 'auto' or a finite number >= 0.")
 
     def _check_X(self, X: Any, *, reset: bool, min_samples: int = 0) -> Any:
+        if not reset and (got := backend_of(X)) != self._backend:
+            raise ValueError(_other_kind(self._backend, got))
+        if is_tensor(X):
+            return check_tensor(self, X, reset=reset, min_samples=min_samples)
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=list(FLOATS), ensure_min_samples=min_samples
         )
@@ -449,11 +498,12 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         if sample_weight is None:
             return labels, None
+        sample_weight = on_cpu(sample_weight)
         if len(labels) == 0:  # scikit-learn's check insists on at least one sample
             check_consistent_length(X, sample_weight)
             return labels, np.zeros(0)
         weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
+            sample_weight, labels, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
         )
         return labels, np.asarray(weight)
 
@@ -474,7 +524,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         persistence.save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None) -> Self:
+    def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None) -> Self:
         """Read what `save` wrote, and go on where it stopped. Nothing in the file is executed.
 
         Parameters
@@ -484,12 +534,15 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             Needed if the classifier was saved with a transformer that is not aircl's own.
         weighting : callable, default=None
             Needed if the classifier was saved with a callable weighting.
+        device : str or torch.device, default=None
+            Where the statistics live as torch tensors, such as "cpu" or "cuda". None: as NumPy arrays. The file does
+            not say what it was learned from.
 
         Returns
         -------
         classifier : object
         """
-        return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting)
+        return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting, device=device)
 
 
 def _takes_sparse(expansion: Any) -> bool:
@@ -505,7 +558,18 @@ def _without_zero_weights(X: Any, labels: Array, weight: Array | None) -> tuple[
     if weight is None or np.all(weight > 0):
         return X, labels, weight
     positive = weight > 0
-    return X[positive], labels[positive], weight[positive]
+    rows = backend_of(X).index(np.flatnonzero(positive))
+    return X[rows], labels[positive], weight[positive]
+
+
+def _other_kind(learned: NumpyBackend, got: NumpyBackend) -> str:
+    """Say how to turn what was given into what was learned from."""
+    if learned == NUMPY:
+        how = "X.numpy(force=True)"
+    else:
+        device = learned.name.rpartition(" ")[2]
+        how = f"torch.from_numpy(X).to({device!r})" if got == NUMPY else f"X.to({device!r})"
+    return f"X comes as {got.name}, but this learner has learned from {learned.name}. Convert it: {how}."
 
 
 def _check_features(features: Array, weight: Array | None, n_features: int, dtype: np.dtype[Any]) -> Array:
@@ -514,7 +578,8 @@ def _check_features(features: Array, weight: Array | None, n_features: int, dtyp
         raise ValueError(
             f"the expansion gave features of shape {features.shape}, but {n_features} columns are learned."
         )
-    peak = max(abs(float(features.max(initial=0.0))), abs(float(features.min(initial=0.0))))
+    backend = backend_of(features)
+    peak = backend.peak(features)
     if weight is not None:
         peak *= float(np.sqrt(weight.max(initial=0.0)))
     # Squares of this size, summed over 10^10 entries, still fit.
@@ -524,4 +589,4 @@ def _check_features(features: Array, weight: Array | None, n_features: int, dtyp
             f"the largest feature (times the root of its weight) is {peak:.1e}; in {dtype} its square cannot be summed "
             f"safely beyond {limit:.1e}. Scale the features down."
         )
-    return features.astype(dtype, copy=False)
+    return backend.cast(features, dtype)

@@ -33,6 +33,7 @@ def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
     names = getattr(classifier, "feature_names_in_", None)
     return {
         "store": classifier._learner.store.name,
+        "arrays": classifier._learner.store.backend.name,
         "dtype": str(classifier._learner.store.dtype),
         "number of features": classifier.n_features_in_,
         "feature names": None if names is None else [str(name) for name in names],
@@ -54,7 +55,8 @@ def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> Non
         pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
         raise StoreError(
             f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
-            "features and dtype, and the same expansion with the same random_state."
+            "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
+            "same random_state."
         )
     if ours.store == "pooled" and (ours.weighting != theirs.weighting):
         raise StoreError(

@@ -9,6 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from aircl.engine.backend import Array
+from aircl.engine.tensors import on_cpu
 
 _KINDS = {"b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings", "T": "strings"}
 _ALLOWED = "Labels must be all strings, all whole numbers or all booleans."
@@ -16,6 +17,7 @@ _ALLOWED = "Labels must be all strings, all whole numbers or all booleans."
 
 def check_labels(y: Any) -> Array:
     """Return y as a clean 1-d array of strings, whole numbers or booleans, or say what is wrong with it."""
+    y = on_cpu(y)
     if isinstance(y, list | tuple) and not any(isinstance(label, list | tuple | np.ndarray) for label in y[:1]):
         # np.asarray([1, "a"]) would quietly turn the number into a string.
         y = np.fromiter(y, dtype=object, count=len(y)) if len(y) else np.zeros(0)

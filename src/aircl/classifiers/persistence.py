@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.labels import Labels
 from aircl.engine import STORES, GammaPath, Learner
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.learner import GammaMemory
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
@@ -57,15 +57,16 @@ def save(classifier: AnalyticClassifier, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any) -> Classifier:
+def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, device: Any) -> Classifier:
     """Read a classifier of class `cls`, or say why the file cannot be read."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
+    backend = NUMPY if device is None else torch_backend(device)
     header, arrays = _read(path)
     if header["class"] != cls.__name__:
         raise FileError(f"{path} holds a {header['class']}: load it with {header['class']}.load.")
     try:
-        return _unpack(cls, header, arrays, expansion, weighting)
+        return _unpack(cls, header, arrays, expansion, weighting, backend)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
@@ -132,7 +133,7 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
     if not hasattr(classifier, "_learner"):
         return header, {}
     learner, labels = classifier._learner, classifier._labels
-    arrays = {f"statistics.{name}": array for name, array in learner.store.arrays().items()}
+    arrays = {f"statistics.{name}": array for name, array in learner.arrays().items()}
     if fitted is not None and hasattr(fitted, "_state_arrays"):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
     memory = learner.gamma_memory
@@ -154,12 +155,18 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
 
 
 def _unpack(
-    cls: type[Classifier], header: dict[str, Any], arrays: dict[str, Array], expansion: Any, weighting: Any
+    cls: type[Classifier],
+    header: dict[str, Any],
+    arrays: dict[str, Array],
+    expansion: Any,
+    weighting: Any,
+    backend: NumpyBackend,
 ) -> Classifier:
     parameters = dict(header["parameters"])
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
-    unfitted, fitted = _unpack_expansion(header["expansion"], _below("expansion.", arrays), expansion)
+    fitted_arrays = {name: backend.asarray(array) for name, array in _below("expansion.", arrays).items()}
+    unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
     classifier = cls(**parameters, expansion=unfitted)
     learned = header["learned"]
     if learned is None:
@@ -178,6 +185,7 @@ def _unpack(
         learned["n_features"],
         np.dtype(learned["dtype"]),
         parse_bytes(classifier.memory_limit),
+        backend,
     )
     classifier._learner = Learner(store, set(learned["lineage"]))
     if learned["gamma"] is not None:

@@ -1,51 +1,52 @@
-"""The numerical kernels of the engine: symmetric rank-k updates, packed storage, eigenvectors.
+"""The numerical kernels of the engine, for NumPy arrays; `torch_backend` has the same ones for torch tensors.
 
-A symmetric matrix is held in one of two ways. *Lower*: an (f, f) Fortran-ordered array of which only the lower
-triangle is meaningful, the fastest to update. *Packed*: the f(f+1)/2 numbers of LAPACK's rectangular full packed
+A symmetric matrix is held in one of two ways. *Lower*: an (f, f) array (Fortran-ordered in NumPy) of which only the
+lower triangle is meaningful, the fastest to update. *Packed*: the f(f+1)/2 numbers of LAPACK's rectangular full packed
 format, half the memory, still updated by level-3 BLAS; sums of packed matrices are sums of vectors.
+
+Rows, sums and second moments are arrays of a backend. What there is one of per class or per row (counts, weights,
+slots) is small and always NumPy; `column` and `index` bring it to where the rows are.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.fft import dct
 from scipy.linalg import blas, lapack
+from scipy.special import softmax
 
+# A tensor goes by this name too: the engine uses of an array only what the two have in common, or a backend's methods.
 Array = npt.NDArray[Any]
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-def _kernel(module: Any, name: str, dtype: np.dtype[Any]) -> Any:
-    return getattr(module, ("s" if dtype == np.float32 else "d") + name)
+def is_tensor(X: Any) -> bool:
+    """Tell whether X is a torch tensor, without importing torch: who has a tensor has imported it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
 
 
-def lower_zeros(n_features: int, dtype: npt.DTypeLike) -> Array:
-    """Return an (f, f) zero matrix that `add_gram` can update in place."""
-    return np.zeros((n_features, n_features), dtype=dtype, order="F")
+def backend_of(X: Any) -> NumpyBackend:
+    """Return the backend that computes with arrays like X, where X lives."""
+    return torch_backend(X.device) if is_tensor(X) else NUMPY
 
 
-def add_gram(A: Array, X: Array, alpha: float = 1.0) -> None:
-    """Add alpha X'X to A in the lower triangle, in place (SYRK: half the work of a general product)."""
-    if len(X) == 0:
-        return
-    X = np.ascontiguousarray(X, dtype=A.dtype)
-    syrk = _kernel(blas, "syrk", A.dtype)
-    syrk(alpha, X.T, beta=1.0, c=A, lower=1, overwrite_c=1)
-
-
-def symmetric_product(A: Array, B: Array) -> Array:
-    """Return AB for a symmetric A in its lower form, shape (f, k)."""
-    return np.asarray(_kernel(blas, "symm", A.dtype)(1.0, A, B, lower=1))
-
-
-def symmetric(A: Array) -> Array:
-    """Mirror the lower triangle of A into a new, complete symmetric matrix."""
-    full: Array = np.tril(A)
-    full += np.tril(A, -1).T
-    return full
+def torch_backend(device: Any) -> NumpyBackend:
+    """Return the backend of tensors on a device."""
+    try:
+        from aircl.engine.torch_backend import TorchBackend
+    except ImportError as error:
+        raise ImportError("tensors need torch, which is not installed: pip install 'aircl[torch]'.") from error
+    backend: NumpyBackend = TorchBackend.on(device)  # type: ignore[assignment]  # the same methods, for tensors
+    return backend
 
 
 def packed_size(n_features: int) -> int:
@@ -53,46 +54,231 @@ def packed_size(n_features: int) -> int:
     return n_features * (n_features + 1) // 2
 
 
-def packed_add_gram(P: Array, X: Array, n_features: int, alpha: float = 1.0) -> None:
-    """Add alpha X'X to a packed P, in place."""
-    if len(X) == 0:
-        return
-    X = np.ascontiguousarray(X, dtype=P.dtype)
-    sfrk = _kernel(lapack, "sfrk", P.dtype)
-    sfrk(n_features, len(X), alpha, X.T, 1.0, P, uplo="L", overwrite_c=1)
+def packed_rectangle(P: Array, n_features: int) -> tuple[Array, int]:
+    """Return a packed matrix as its rectangle, shape (f + 1, f / 2) for even f, (f, (f + 1) / 2) for odd; a view.
+
+    With c columns, the lower triangle of the first c rows and columns of A starts at row `shift`, followed by the other
+    rows of these columns; the rest of A stands transposed in the upper triangle that starts at column `1 - shift`.
+    """
+    return P.reshape((n_features + 1) // 2, -1).T, 1 - n_features % 2
 
 
-def packed_axpy(P: Array, Q: Array, alpha: float = 1.0) -> None:
-    """Add alpha Q to P, in place, without a temporary of their size."""
-    _kernel(blas, "axpy", P.dtype)(Q, P, a=alpha)
+def _kernel(module: Any, name: str, dtype: np.dtype[Any]) -> Any:
+    return getattr(module, ("s" if dtype == np.float32 else "d") + name)
 
 
-def packed_diagonal(P: Array, n_features: int) -> Array:
-    """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
-    # Rectangular full packed, lower, column-major: an (f + 1, f / 2) array for even f, an (f, (f + 1) / 2) one for odd.
-    columns = (n_features + 1) // 2
-    rectangle = P.reshape(columns, -1).T
-    shift = 1 - n_features % 2
-    low = rectangle[np.arange(columns) + shift, np.arange(columns)]
-    high = rectangle[np.arange(n_features - columns), np.arange(n_features - columns) + 1 - shift]
-    return np.concatenate([low, high])
+@dataclass(frozen=True)  # any two are equal, also after pickling
+class NumpyBackend:
+    """Arrays in main memory, by BLAS and LAPACK."""
+
+    name: ClassVar[str] = "NumPy arrays"
+    spills: ClassVar[bool] = True  # a memory limit can be kept: arrays can live in files
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return the context to change statistics in."""
+        return nullcontext()
+
+    # -- making and moving --
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return zeros."""
+        return np.zeros(shape, dtype=dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return room for numbers."""
+        return np.empty(shape, dtype=dtype)
+
+    def asarray(self, values: Array) -> Array:
+        """Return a NumPy array as an array of this backend that nobody else holds."""
+        return np.array(values)
+
+    def to_numpy(self, A: Array) -> Array:
+        """Return an array of this backend as a NumPy array."""
+        return A
+
+    def dtype(self, A: Array) -> np.dtype[Any]:
+        """Return the dtype of an array, as NumPy names it."""
+        return A.dtype
+
+    def cast(self, A: Array, dtype: Any) -> Array:
+        """Return A in another dtype, itself if it has it."""
+        return A.astype(dtype, copy=False)
+
+    def double(self, A: Array) -> Array:
+        """Return A in float64."""
+        return A.astype(np.float64, copy=False)
+
+    def copy(self, A: Array) -> Array:
+        """Return a copy, in the layout A has."""
+        return np.array(A)
+
+    def index(self, indices: Array) -> Array:
+        """Return whole numbers to index rows or columns with."""
+        return indices
+
+    def column(self, values: Array, like: Array) -> Array:
+        """Return one number per row of `like`, in its dtype, as a column to multiply it with."""
+        return values[:, None].astype(like.dtype, copy=False)
+
+    def take(self, A: Array, rows: Array, out: Array | None = None) -> Array:
+        """Return a copy of some rows of A."""
+        return np.take(A, rows, axis=0, out=out, mode="clip")  # indices are right; checking them would buffer `out`
+
+    def concatenate(self, arrays: list[Array]) -> Array:
+        """Put rows below rows."""
+        return np.concatenate(arrays)
+
+    def stack(self, arrays: list[Array]) -> Array:
+        """Put arrays of one shape along a new first axis."""
+        return np.stack(arrays)
+
+    def reverse(self, A: Array) -> Array:
+        """Return the rows of A from the last to the first."""
+        return A[::-1]
+
+    def split(self, A: Array, n_parts: int) -> list[Array]:
+        """Return the rows of A in parts of nearly equal size."""
+        return np.array_split(A, n_parts)
+
+    # -- numbers --
+    def multiply(self, A: Array, factor: float, out: Array) -> None:
+        """Write factor A to `out`."""
+        np.multiply(A, A.dtype.type(factor), out=out)
+
+    def square(self, A: Array) -> Array:
+        """Return the squares, float64."""
+        return np.square(A, dtype=np.float64)
+
+    def limit(self, A: Array, low: float | None = None, high: float | None = None) -> Array:
+        """Bring what is below `low` or above `high` to there, in place."""
+        return np.clip(A, low, high, out=A)
+
+    def exp(self, A: Array) -> Array:
+        """Take the exponentials, in place."""
+        return np.asarray(np.exp(A, out=A))
+
+    def log(self, A: Array) -> Array:
+        """Return the natural logarithms."""
+        return np.log(A)
+
+    def softmax(self, A: Array) -> Array:
+        """Return the softmax of every row."""
+        return np.asarray(softmax(A, axis=1))
+
+    def peak(self, A: Array) -> float:
+        """Return the largest absolute value, NaN if there is one, 0 of nothing."""
+        return max(abs(float(A.max(initial=0.0))), abs(float(A.min(initial=0.0))))
+
+    def trace(self, A: Array) -> float:
+        """Return the trace, summed in float64."""
+        return float(np.trace(A, dtype=np.float64))
+
+    # -- classes of rows --
+    def class_sums(self, rows: Array, start: Array, weight: Array | None) -> Array:
+        """Return the weighted sums of the rows from each start to the next, shape (k, f), float64."""
+        one = np.ones(len(rows)) if weight is None else weight
+        pointer = np.append(start, len(rows))
+        indicator = sparse.csr_matrix(
+            (one.astype(rows.dtype), np.arange(len(rows)), pointer), shape=(len(start), len(rows))
+        )
+        return np.asarray(indicator @ rows, dtype=np.float64)
+
+    def subtract_means(self, rows: Array, mean: Array, start: Array, root_weight: Array | None) -> None:
+        """Subtract `root_weight` times its mean (k, f) from every row, in place; rows as in `class_sums`."""
+        mean = mean.astype(rows.dtype)
+        for i, (first, last) in enumerate(zip(start, np.append(start[1:], len(rows)), strict=True)):
+            if root_weight is None:
+                rows[first:last] -= mean[i]
+            else:
+                rows[first:last] -= root_weight[first:last, None].astype(rows.dtype) * mean[i]
+
+    # -- symmetric matrices, lower --
+    def lower_zeros(self, n_features: int, dtype: npt.DTypeLike) -> Array:
+        """Return an (f, f) zero matrix that `add_gram` can update in place."""
+        return np.zeros((n_features, n_features), dtype=dtype, order="F")
+
+    def add_gram(self, A: Array, X: Array, alpha: float = 1.0) -> None:
+        """Add alpha X'X to A in the lower triangle, in place (SYRK: half the work of a general product)."""
+        if len(X) == 0:
+            return
+        X = np.ascontiguousarray(X, dtype=A.dtype)
+        syrk = _kernel(blas, "syrk", A.dtype)
+        syrk(alpha, X.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+
+    def symmetric_product(self, A: Array, B: Array) -> Array:
+        """Return AB for a symmetric A in its lower form, shape (f, k)."""
+        return np.asarray(_kernel(blas, "symm", A.dtype)(1.0, A, B, lower=1))
+
+    def symmetric(self, A: Array) -> Array:
+        """Mirror the lower triangle of A into a new, complete symmetric matrix."""
+        full: Array = np.tril(A)
+        full += np.tril(A, -1).T
+        return full
+
+    # -- symmetric matrices, packed --
+    def packed_add_gram(self, P: Array, X: Array, n_features: int, alpha: float = 1.0) -> None:
+        """Add alpha X'X to a packed P, in place."""
+        if len(X) == 0:
+            return
+        X = np.ascontiguousarray(X, dtype=P.dtype)
+        sfrk = _kernel(lapack, "sfrk", P.dtype)
+        sfrk(n_features, len(X), alpha, X.T, 1.0, P, uplo="L", overwrite_c=1)
+
+    def packed_axpy(self, P: Array, Q: Array, alpha: float = 1.0) -> None:
+        """Add alpha Q to P, in place, without a temporary of their size."""
+        _kernel(blas, "axpy", P.dtype)(Q, P, a=alpha)
+
+    def packed_diagonal(self, P: Array, n_features: int) -> Array:
+        """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
+        rectangle, shift = packed_rectangle(P, n_features)
+        return self.concatenate([rectangle[shift:].diagonal(), rectangle[:, 1 - shift :].diagonal()])
+
+    def unpack(self, P: Array, n_features: int) -> Array:
+        """Return a packed matrix in its lower form."""
+        A, _ = _kernel(lapack, "tfttr", P.dtype)(n_features, P, uplo="L")
+        return np.asarray(A)
+
+    def pack(self, A: Array) -> Array:
+        """Return a lower matrix in its packed form."""
+        P, _ = _kernel(lapack, "trttf", A.dtype)(A, uplo="L")
+        return np.asarray(P)
+
+    # -- factorisations --
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Return the eigenvalues of a complete symmetric A, ascending, and its eigenvectors as columns."""
+        eigenvalues, V = np.linalg.eigh(A)
+        return eigenvalues, V
+
+    def orthonormal(self, A: Array) -> Array:
+        """Return an orthonormal basis of the columns of A (m, n), m >= n, as columns."""
+        return np.linalg.qr(A)[0]
+
+    def cosine_mix(self, A: Array) -> Array:
+        """Return the orthonormal cosine transform (type II) of the columns of A, which may be overwritten."""
+        return np.ascontiguousarray(dct(A, axis=0, norm="ortho", overwrite_x=True))
+
+    def fix_signs(self, A: Array) -> None:
+        """Make the largest entry of every row positive, in place."""
+        largest = np.take_along_axis(A, np.argmax(np.abs(A), axis=1, keepdims=True), axis=1)
+        A *= np.where(largest < 0, -1, 1).astype(A.dtype)
+
+    def cholesky(self, A: Array, shift: float) -> Array | None:
+        """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""
+        shifted = np.array(A, dtype=np.float64, order="F")
+        shifted[np.diag_indices_from(shifted)] += shift
+        L, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        return L if info == 0 else None
+
+    def cholesky_solve(self, L: Array, B: Array) -> Array:
+        """Return the solution of LL'W = B, float64."""
+        W, _ = lapack.dpotrs(L, np.asarray(B, dtype=np.float64), lower=1)
+        return np.asarray(W)
+
+    def reciprocal_condition(self, A: Array, L: Array) -> float:
+        """Return an estimate of the reciprocal condition number of A (lower) with Cholesky factor L."""
+        lower = np.abs(np.tril(A))
+        strict = lower - np.diag(np.diag(lower))
+        one_norm = float((lower.sum(axis=0) + strict.sum(axis=1)).max())
+        return float(lapack.dpocon(L, one_norm, uplo="L")[0])
 
 
-def unpack(P: Array, n_features: int) -> Array:
-    """Return a packed matrix in its lower form."""
-    A, _ = _kernel(lapack, "tfttr", P.dtype)(n_features, P, uplo="L")
-    return np.asarray(A)
-
-
-def pack(A: Array) -> Array:
-    """Return a lower matrix in its packed form."""
-    P, _ = _kernel(lapack, "trttf", A.dtype)(A, uplo="L")
-    return np.asarray(P)
-
-
-def is_positive(A: Array, slack: float) -> bool:
-    """Tell whether the symmetric A (lower) has no eigenvalue below -slack, by one Cholesky factorisation."""
-    shifted = np.array(A, dtype=np.float64, order="F")
-    shifted[np.diag_indices_from(shifted)] += slack
-    _, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-    return bool(info == 0)
+NUMPY = NumpyBackend()

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 
 # Small batches are collected, since one rank-4096 update costs far less than 64 updates of rank 64 ..
 PENDING_ROWS = 4096
@@ -37,12 +36,12 @@ class ClassRows:
     @property
     def sums(self) -> Array:
         """The weighted sum of the rows of each touched class, shape (k, f), float64."""
-        one = np.ones(len(self.rows)) if self.root_weight is None else self.root_weight
-        pointer = np.append(self.start, len(self.rows))
-        indicator = sparse.csr_matrix(
-            (one.astype(self.rows.dtype), np.arange(len(self.rows)), pointer), shape=(len(self.slots), len(self.rows))
-        )
-        return np.asarray(indicator @ self.rows, dtype=np.float64)
+        return backend_of(self.rows).class_sums(self.rows, self.start, self.root_weight)
+
+    def subtract_means(self, mean: Array) -> Array:
+        """Subtract the means of the touched classes (k, f) from the (weighted) rows, in place; return the rows."""
+        backend_of(self.rows).subtract_means(self.rows, mean, self.start, self.root_weight)
+        return self.rows
 
     def __iter__(self) -> Iterator[tuple[int, Array]]:
         """Yield each touched slot with its rows."""
@@ -53,11 +52,12 @@ class ClassRows:
 def sort_by_class(X: Array, slots: Array, weight: Array | None, out: Array | None = None) -> ClassRows:
     """Bring the rows of each class together and scale them by the square root of their weight."""
     order = np.argsort(slots, kind="stable")
-    rows = np.take(X, order, axis=0, out=out, mode="clip")  # indices are right; checking them would buffer the output
+    backend = backend_of(X)
+    rows = backend.take(X, order, out)
     root = None
     if weight is not None:
         root = np.sqrt(weight[order])
-        rows *= root[:, None].astype(rows.dtype)
+        rows *= backend.column(root, rows)
     touched, start = np.unique(slots[order], return_index=True)
     return ClassRows(rows, root, touched, start, np.append(start[1:], len(slots)))
 
@@ -69,12 +69,14 @@ class Pending:
     ----------
     n_features : int
     dtype : dtype
+    backend : backend of the rows
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
         self.capacity = max(256, min(PENDING_ROWS, PENDING_BYTES // (n_features * dtype.itemsize)))
         self._shape = (self.capacity, n_features)
         self._dtype = dtype
+        self._backend = backend
         self.wipe()
 
     def wipe(self) -> None:
@@ -102,7 +104,9 @@ class Pending:
     def add(self, X: Array, slots: Array, weight: Array | None) -> None:
         """Copy rows into the buffer; there must be room."""
         if self._rows is None:
-            self._rows = np.empty(self._shape, self._dtype)  # the system gives the pages when they are written to
+            self._rows = self._backend.empty(
+                self._shape, self._dtype
+            )  # the system gives the pages when they are written to
         held = len(self)
         self._rows[held : held + len(X)] = X
         if weight is not None or self._weight is not None:
@@ -114,7 +118,7 @@ class Pending:
         """Return what waits, sorted by class, and wait for more. The rows are the caller's until the next call."""
         assert self._rows is not None
         if self._sorted is None:
-            self._sorted = np.empty(self._shape, self._dtype)
+            self._sorted = self._backend.empty(self._shape, self._dtype)
         n = len(self)
         taken = sort_by_class(self._rows[:n], self._slots, self._weight, out=self._sorted[:n])
         self._slots, self._weight = self._slots[:0], None

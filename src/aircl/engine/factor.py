@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.fft import dct
 
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.statistics import StoreError, rounding
 
 # Rows that come in a trickle are mixed together with this many earlier ones: enough to mix, few enough to be cheap.
@@ -26,21 +25,23 @@ def rotate(X: Array) -> Array:
     """
     if len(X) == 0:
         return X
-    eigenvalues, U = np.linalg.eigh((X @ X.T).astype(np.float64))
-    R = U[:, ::-1].T.astype(X.dtype) @ X
-    norms = np.linalg.norm(R, axis=1)
+    backend = backend_of(X)
+    eigenvalues, U = backend.eigh(backend.double(X @ X.T))
+    R = backend.cast(backend.reverse(U.T), X.dtype) @ X
     # Null directions come out at rounding level, far below any direction that the data has.
-    null = 8 * np.finfo(X.dtype).eps * np.sqrt(max(eigenvalues[-1], 0.0) * len(X))
-    R = R[norms > null]
-    largest = np.take_along_axis(R, np.argmax(np.abs(R), axis=1, keepdims=True), axis=1)
-    R *= np.where(largest < 0, -1, 1).astype(R.dtype)
-    return np.ascontiguousarray(dct(R, axis=0, norm="ortho", overwrite_x=True)) if len(R) else R
+    null = 8 * np.finfo(backend.dtype(X)).eps * np.sqrt(max(float(eigenvalues[-1]), 0.0) * len(X))
+    R = R[backend.square(R).sum(1) > null**2]
+    backend.fix_signs(R)
+    return backend.cosine_mix(R) if len(R) else R
 
 
 def mix(X: Array) -> Array:
     """Return as many rows with the same X'X, none of them a row of X: `rotate` without what makes it canonical."""
-    _, U = np.linalg.eigh((X @ X.T).astype(np.float64))
-    return dct(U.T, axis=0, norm="ortho").astype(X.dtype) @ X if len(X) > 1 else X.copy()
+    backend = backend_of(X)
+    if len(X) < 2:
+        return backend.copy(X)
+    _, U = backend.eigh(backend.double(X @ X.T))
+    return backend.cast(backend.cosine_mix(U.T), X.dtype) @ X
 
 
 class Factor:
@@ -50,17 +51,21 @@ class Factor:
     ----------
     n_features : int
     dtype : dtype
+    backend : backend of the rows
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
         self.blocks: list[Array] = []
-        self._empty = np.zeros((0, n_features), dtype=dtype)
+        self._dtype = dtype
+        self._backend = backend
+        self._empty = backend.zeros((0, n_features), dtype)
         self._sealed = True
 
     @classmethod
     def of(cls, R: Array) -> Factor:
         """Wrap a sealed factor."""
-        factor = cls(R.shape[1], R.dtype)
+        backend = backend_of(R)
+        factor = cls(R.shape[1], backend.dtype(R), backend)
         factor.blocks = [R]
         return factor
 
@@ -78,11 +83,11 @@ class Factor:
         if self.blocks and len(X) < TAIL:
             last = self.blocks.pop()
             if len(last) > 2 * TAIL:
-                self.blocks.append(last[:-TAIL].copy())
+                self.blocks.append(self._backend.copy(last[:-TAIL]))
                 last = last[-TAIL:]
-            X = np.concatenate([last, X])
+            X = self._backend.concatenate([last, X])
         n_blocks = max(1, len(X) // TAIL)
-        self.blocks += [mix(part) for part in np.array_split(X, n_blocks)]
+        self.blocks += [mix(part) for part in self._backend.split(X, n_blocks)]
         self._sealed = False
 
     def seal(self) -> None:
@@ -93,7 +98,7 @@ class Factor:
 
     def rows(self) -> Array:
         """Return R, shape (r, f)."""
-        return np.concatenate(self.blocks) if self.blocks else self._empty
+        return self._backend.concatenate(self.blocks) if self.blocks else self._empty
 
     def subtract(self, X: Array) -> Factor:
         """Return the factor of A_y - X'X.
@@ -106,19 +111,20 @@ class Factor:
         StoreError
             If A_y - X'X is not a sum of squares, beyond rounding: X was not learned.
         """
-        R = self.rows().astype(np.float64)
-        X = X.astype(np.float64)
-        Q = np.linalg.qr(R.T)[0].T  # (r, f)
+        backend = self._backend
+        R, X = backend.double(self.rows()), backend.double(X)
+        Q = backend.orthonormal(R.T).T  # (r, f)
         K, c = R @ Q.T, X @ Q.T
-        outside = float(np.square(X - c @ Q).sum())
-        eigenvalues, P = np.linalg.eigh(K.T @ K - c.T @ c)
-        slack = rounding(self._empty.dtype, len(R) + len(X), float(np.square(R).sum()))
+        outside = float(backend.square(X - c @ Q).sum())
+        eigenvalues, P = backend.eigh(K.T @ K - c.T @ c)
+        energy = float(backend.square(R).sum())
+        slack = rounding(self._dtype, len(R) + len(X), energy)
         if outside > slack or (len(eigenvalues) and eigenvalues[0] < -slack):
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with this class (or not in this form). Nothing was changed."
             )
         # Directions below the rounding of the difference are noise of what was removed.
-        keep = eigenvalues > np.finfo(self._empty.dtype).eps * max(float(np.square(R).sum()), 0.0)
-        left = np.sqrt(eigenvalues[keep])[:, None] * (P[:, keep].T @ Q)
-        return Factor.of(rotate(left.astype(self._empty.dtype)))
+        keep = eigenvalues > float(np.finfo(self._dtype).eps) * energy
+        left = (eigenvalues[keep] ** 0.5)[:, None] * (P[:, keep].T @ Q)
+        return Factor.of(rotate(backend.cast(left, self._dtype)))

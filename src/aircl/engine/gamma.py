@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aircl.engine.backend import Array, symmetric
+from aircl.engine.backend import Array, backend_of
 
 # Relative to the mean eigenvalue of the weighted second moments: four points a decade.
 GRID = np.logspace(-4, 2, 25)
@@ -43,7 +43,7 @@ class GammaPath:
 
 def gamma_grid(G: Array) -> Array:
     """Return the grid for second moments G; they may be all zero."""
-    mean_eigenvalue = float(np.trace(G, dtype=np.float64)) / len(G)
+    mean_eigenvalue = backend_of(G).trace(G) / len(G)
     return GRID * (mean_eigenvalue or 1.0)
 
 
@@ -65,22 +65,25 @@ class Spectrum:
     """
 
     def __init__(self, G: Array, sums: Array, count: Array, pi: Array) -> None:
-        eigenvalues, self.V = np.linalg.eigh(symmetric(G))
-        self.eigenvalues = np.maximum(eigenvalues.astype(np.float64), 0.0)
-        self.count, self.pi = count, pi
-        self.means = (sums / count[:, None]).astype(G.dtype) @ self.V  # m_y in the eigenbasis, (C, f)
-        self.B = self.means * (pi * count)[:, None].astype(G.dtype)  # pi_y s_y, so that W = K B', (C, f)
+        backend = self.backend = backend_of(G)
+        eigenvalues, self.V = backend.eigh(backend.symmetric(G))
+        self.eigenvalues = backend.double(eigenvalues).clip(min=0.0)
+        self.count, self.pi = backend.asarray(count), backend.asarray(pi)
+        self.means = backend.cast(sums / self.count[:, None], G.dtype) @ self.V  # m_y in the eigenbasis, (C, f)
+        self.B = self.means * backend.column(pi * count, self.means)  # pi_y s_y, so that W = K B', (C, f)
 
     def shrinkage(self, gammas: Array) -> Array:
         """Return the diagonals of K in the eigenbasis, shape (g, f)."""
-        return np.asarray(1.0 / (self.eigenvalues + np.asarray(gammas)[:, None]))
+        d: Array = 1.0 / (self.eigenvalues + self.backend.column(gammas, self.eigenvalues))
+        return d
 
     def losses(self, shrinkage: Array, moments: Moments) -> Array:
         """Return L_y, the leave-one-out error of every class, shape (g, C)."""
-        fitted = shrinkage @ np.square(self.means, dtype=np.float64).T * (self.pi * self.count)  # W_y'm_y
+        fitted = shrinkage @ self.backend.square(self.means).T * (self.pi * self.count)  # W_y'm_y
         rss = 1.0 - 2.0 * fitted + moments.spread
         h = self.pi * moments.leverage
-        return np.asarray(np.maximum(rss, 1e-12) / np.square(1.0 - np.minimum(h, 1.0 - 1e-6)))
+        losses: Array = rss.clip(min=1e-12) / (1.0 - h.clip(max=1.0 - 1e-6)) ** 2
+        return losses
 
 
 @dataclass(frozen=True)
@@ -104,21 +107,22 @@ def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Momen
 
     Cost O(f^3), and O(C f min(C, f)) for each gamma.
     """
-    V, means, B = spectrum.V, spectrum.means, spectrum.B
-    S = V.T @ symmetric(within.astype(V.dtype, copy=False)) @ V
+    backend, V, means, B = spectrum.backend, spectrum.V, spectrum.means, spectrum.B
+    S = V.T @ backend.symmetric(backend.cast(within, V.dtype)) @ V
     BB = B.T @ B
-    leverage_of_scatter = shrinkage @ np.diag(S).astype(np.float64)
+    leverage_of_scatter = shrinkage @ backend.double(S.diagonal())
     S *= BB  # tr(W'S W) = d'(S * BB)d with d the shrinkage
-    spread_of_scatter = np.einsum("gf,fg->g", shrinkage, S.astype(np.float64) @ shrinkage.T)
-    spread_of_mean = np.empty((len(shrinkage), len(means)))
-    for i, d in enumerate(shrinkage.astype(V.dtype)):
+    spread_of_scatter = (shrinkage.T * (backend.double(S) @ shrinkage.T)).sum(0)
+    of_means = []
+    for d in backend.cast(shrinkage, V.dtype):
         shrunk = means * d  # K m_y, (C, f)
         if len(means) <= len(d):
-            spread_of_mean[i] = np.square(shrunk @ B.T, dtype=np.float64).sum(axis=1)  # |W'm_y|^2
+            of_means.append(backend.square(shrunk @ B.T).sum(1))  # |W'm_y|^2
         else:
-            spread_of_mean[i] = np.einsum("ij,ij->i", shrunk @ BB, shrunk, dtype=np.float64)
-    scatter = np.maximum(1.0 - 1.0 / spectrum.count, 0.0)
-    leverage_of_mean = shrinkage @ np.square(means, dtype=np.float64).T  # m_y'K m_y
+            of_means.append(backend.double((shrunk @ BB) * shrunk).sum(1))
+    spread_of_mean = backend.stack(of_means)
+    scatter = (1.0 - 1.0 / spectrum.count).clip(min=0.0)
+    leverage_of_mean = shrinkage @ backend.square(means).T  # m_y'K m_y
     return Moments(
         leverage=scatter * leverage_of_scatter[:, None] + leverage_of_mean,
         spread=scatter * spread_of_scatter[:, None] + spread_of_mean,
@@ -127,4 +131,6 @@ def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Momen
 
 def criterion(spectrum: Spectrum, shrinkage: Array, forms: Sequence[Moments]) -> Array:
     """Return the mean over classes, and over the forms that A_y was taken in, of log L_y, shape (g,)."""
-    return np.asarray(np.mean([np.log(spectrum.losses(shrinkage, form)).mean(axis=1) for form in forms], axis=0))
+    backend = spectrum.backend
+    means = [backend.log(spectrum.losses(shrinkage, form)).mean(1) for form in forms]
+    return np.asarray(np.mean([backend.to_numpy(mean) for mean in means], axis=0))

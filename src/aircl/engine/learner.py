@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +88,7 @@ class Learner:
 
     def __getstate__(self) -> dict[str, Any]:
         """Seal before anything leaves the process; the lock stays."""
-        with self._lock:
+        with self._computing():
             self.store.seal()
             return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
@@ -94,17 +96,23 @@ class Learner:
         """Restore with a lock of its own."""
         self.__dict__.update(state, _lock=threading.RLock())
 
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Hold the lock, in the context that the backend changes statistics in."""
+        with self._lock, self.store.backend.computing():
+            yield
+
     # -- change --
     def update(self, X: Array, slots: Array, weight: Array | None, n_classes: int) -> None:
         """Learn rows; gamma may lag behind."""
-        with self._lock:
+        with self._computing():
             self._solution = None
             self.store.grow(n_classes)
             self.store.update(X, slots, weight)
 
     def end_phase(self, weighting: Weighting, labels: Array) -> None:
         """Close the open phase and let gamma be chosen anew."""
-        with self._lock:
+        with self._computing():
             count = self.store.count
             if self.store.name == "pooled" and not depends_on_own_count_only(weighting, count, labels):
                 raise StoreError(
@@ -121,7 +129,7 @@ class Learner:
     def merge(self, other: Learner, slots: Array) -> None:
         """Add another learner's statistics, whose class i is `slots[i]` here."""
         first, second = sorted((self, other), key=id)  # one order for all, so that two merges cannot wait in a ring
-        with first._lock, second._lock:
+        with first._computing(), second._computing():
             self.store.check_merge(slots)
             self.store.merge(other.store, slots)
             self.lineage |= other.lineage
@@ -129,7 +137,7 @@ class Learner:
 
     def forget_rows(self, X: Array, slots: Array, weight: Array | None) -> list[int]:
         """Take rows out; return the slots that vanished with their last row."""
-        with self._lock:
+        with self._computing():
             emptied: list[int] = self.store.subtract(X, slots, weight).tolist()
             if emptied:
                 self.store.drop(emptied)
@@ -138,9 +146,14 @@ class Learner:
 
     def forget_classes(self, slots: list[int]) -> None:
         """Take whole classes out."""
-        with self._lock:
+        with self._computing():
             self.store.forget_classes(slots)
             self.choose_anew()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return everything that was learned as named NumPy arrays, sealed."""
+        with self._computing():
+            return self.store.arrays()
 
     # -- solution --
     def solution(self, rule: Rule, labels: Array) -> Solution:
@@ -148,7 +161,7 @@ class Learner:
         solution = self._solution
         if solution is not None and solution.rule == rule:
             return solution
-        with self._lock:
+        with self._computing():
             if self._solution is None or self._solution.rule != rule:
                 self._solution = self._solve(rule, labels)
             return self._solution
@@ -159,15 +172,16 @@ class Learner:
         factor = scale_factor(rule.scale, own, count)
         pi = own * factor
         G = self.store.gram(own)
-        G *= self.store.dtype.type(factor)
+        G *= factor
         sums = self.store.sums
         path = None
         if rule.gamma == "auto":
             gamma, path = self._choose(rule, G, sums, count, own, pi)
         else:
             gamma = float(rule.gamma)
-        W = solve_ridge(G, (sums * pi[:, None]).T, gamma)
-        return Solution(rule, W.astype(self.store.dtype), pi, gamma, path)
+        backend = self.store.backend
+        W = solve_ridge(G, (sums * backend.column(pi, sums)).T, gamma)
+        return Solution(rule, backend.cast(W, self.store.dtype), pi, gamma, path)
 
     def _choose(
         self, rule: Rule, G: Array, sums: Array, count: Array, own: Array, pi: Array
@@ -188,11 +202,11 @@ class Learner:
         If scores scatter around the one-hot target with variance T in every direction, the posterior of equally
         likely classes is the softmax of the scores over T.
         """
-        with self._lock:
+        with self._computing():
             solution = self.solution(rule, labels)
             if self._temperature is None or self._temperature[0] is not solution:
                 count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
-                G = self.store.gram(own) * self.store.dtype.type(scale_factor(rule.scale, own, count))
+                G = self.store.gram(own) * scale_factor(rule.scale, own, count)
                 spectrum = Spectrum(G, self.store.sums, count, solution.pi)
                 log_error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
                 self._temperature = solution, float(np.exp(log_error)) / len(count)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aircl.engine import backend
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, packed_size
 from aircl.engine.factor import Factor
 from aircl.engine.memory import DiskSpace, OnDisk
 from aircl.engine.probes import Probes
@@ -23,13 +22,15 @@ class SecondMoment:
     ----------
     n_features : int
     dtype : dtype
+    backend : backend of the rows
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
         self.n_features = n_features
         self.dtype = dtype
+        self.backend = backend
         # A file holds what memory would: rows (2-d) or a packed matrix (1-d).
-        self._held: Factor | Array | OnDisk = Factor(n_features, dtype)
+        self._held: Factor | Array | OnDisk = Factor(n_features, dtype, backend)
 
     @property
     def is_packed(self) -> bool:
@@ -50,9 +51,9 @@ class SecondMoment:
     def trace(self) -> float:
         """The trace of A_y."""
         if not self.is_packed:
-            return float(sum(np.square(block, dtype=np.float64).sum() for block in self.blocks()))
+            return float(sum(self.backend.square(block).sum() for block in self.blocks()))
         with self.packed() as P:
-            return float(backend.packed_diagonal(P, self.n_features).sum(dtype=np.float64))
+            return float(self.backend.double(self.backend.packed_diagonal(P, self.n_features)).sum())
 
     # -- the two forms --
     def blocks(self) -> list[Array]:
@@ -80,16 +81,16 @@ class SecondMoment:
     def pack(self) -> None:
         """Turn a factor into a packed matrix."""
         if not self.is_packed:
-            P = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
+            P = self.backend.zeros(packed_size(self.n_features), self.dtype)
             for block in self._factor().blocks:
-                backend.packed_add_gram(P, block, self.n_features)
+                self.backend.packed_add_gram(P, block, self.n_features)
             self._held = P
 
     def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
         """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
         if self.is_packed:
             with self.packed() as P:
-                return probes.of_matrix(backend.unpack(P, self.n_features), slot)
+                return probes.of_matrix(self.backend.unpack(P, self.n_features), slot)
         return probes.of_rows(self.blocks())
 
     # -- algebra --
@@ -100,7 +101,7 @@ class SecondMoment:
             return
         self.pack()
         with self.packed() as P:
-            backend.packed_add_gram(P, rows, self.n_features)
+            self.backend.packed_add_gram(P, rows, self.n_features)
 
     def add(self, other: SecondMoment) -> None:
         """Add another class's second moment, which is sealed."""
@@ -110,20 +111,20 @@ class SecondMoment:
             return
         self.pack()
         with self.packed() as P, other.packed() as Q:
-            backend.packed_axpy(P, Q)
+            self.backend.packed_axpy(P, Q)
 
     def minus(self, rows: Array) -> SecondMoment:
         """Return A_y - rows' rows, leaving this one as it is; refuse rows that are not in it."""
-        left = SecondMoment(self.n_features, self.dtype)
+        left = SecondMoment(self.n_features, self.dtype, self.backend)
         if not self.is_packed:
             left._held = self._factor().subtract(rows)
             return left
         energy = self.trace
         with self.packed() as P:
-            left._held = np.array(P)
-        backend.packed_add_gram(left._held, rows, self.n_features, alpha=-1.0)
+            left._held = self.backend.copy(P)
+        self.backend.packed_add_gram(left._held, rows, self.n_features, alpha=-1.0)
         slack = rounding(self.dtype, self.n_features, energy)
-        if not backend.is_positive(backend.unpack(left._held, self.n_features), slack):
+        if self.backend.cholesky(self.backend.unpack(left._held, self.n_features), slack) is None:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with this class. Nothing was changed."
@@ -153,7 +154,8 @@ class SecondMoment:
     @classmethod
     def of(cls, array: Array, n_features: int) -> SecondMoment:
         """Build a second moment from what `array` returned."""
-        moment = cls(n_features, array.dtype)
+        backend = backend_of(array)
+        moment = cls(n_features, backend.dtype(array), backend)
         moment._held = Factor.of(array) if array.ndim == 2 else array
         return moment
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from aircl.engine import backend
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.memory import DiskSpace, available_memory
@@ -22,13 +22,20 @@ class PerClass(Statistics):
     """Counts, sums and one second moment A_y per class.
 
     A class with fewer than f/2 rows is held as a factor, a larger one as a packed symmetric matrix, so the memory is
-    bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums. Beyond the memory limit they move to files.
+    bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums. Beyond the memory limit they move to files; tensors
+    have no limit.
     """
 
     name = "per-class"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
-        super().__init__(n_features, dtype, memory_limit)
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        super().__init__(n_features, dtype, memory_limit, backend)
         self._moments: list[SecondMoment] = []  # A_y by slot
         self._disk = DiskSpace()
         self._running: RunningGram | None = None
@@ -43,11 +50,11 @@ class PerClass(Statistics):
         """Make room for classes up to slot n_classes - 1."""
         super().grow(n_classes)
         for _ in range(len(self._moments), n_classes):
-            self._moments.append(SecondMoment(self.n_features, self.dtype))
+            self._moments.append(SecondMoment(self.n_features, self.dtype, self.backend))
 
     def _absorb(self, batch: ClassRows) -> None:
         self._count[batch.slots] += batch.count
-        self._center[batch.slots] += batch.sums
+        self._center[self.backend.index(batch.slots)] += batch.sums
         if self._running is not None and not self._running.add(batch):
             self._running = None
         room = self._room()
@@ -69,6 +76,8 @@ class PerClass(Statistics):
 
     def _room(self) -> int:
         """Return how many more bytes may be held within the memory limit."""
+        if not self.backend.spills:
+            return sys.maxsize
         return self._limit - self.workspace_bytes - (self.nbytes - self._pending.nbytes)
 
     def _make_room(self) -> int:
@@ -97,58 +106,58 @@ class PerClass(Statistics):
         self.flush()
         running = self._running
         if running is None or not running.can_follow(pi, self.count):
-            running = RunningGram(backend.lower_zeros(self.n_features, self.dtype))
+            running = RunningGram(self.backend.lower_zeros(self.n_features, self.dtype))
         self._add_moments(running.G, running.follow(pi))
         self._running = running
-        return running.G.copy(order="F")
+        return self.backend.copy(running.G)
 
     def _add_moments(self, G: Array, pi: Array) -> None:
         """Add sum_y pi_y A_y to G; weights may be negative."""
         for sign in (1.0, -1.0):
             factors = [(w, m) for w, m in zip(pi, self._moments, strict=True) if w * sign > 0 and not m.is_packed]
             self._add_factors(G, factors, sign)
-        packed = np.zeros(0, self.dtype)
+        packed = None
         for weight, moment in zip(pi.tolist(), self._moments, strict=True):
             if weight and moment.is_packed:
-                if not len(packed):
-                    packed = np.zeros(backend.packed_size(self.n_features), dtype=self.dtype)
+                if packed is None:
+                    packed = self.backend.zeros(packed_size(self.n_features), self.dtype)
                 with moment.packed() as P:
-                    backend.packed_axpy(packed, P, weight)
-        if len(packed):
-            G += backend.unpack(packed, self.n_features)
+                    self.backend.packed_axpy(packed, P, weight)
+        if packed is not None:
+            G += self.backend.unpack(packed, self.n_features)
 
     def _add_factors(self, G: Array, factors: list[tuple[float, SecondMoment]], sign: float) -> None:
         """Add factors through a workspace of few rows, so that it is one large product, not C small ones."""
-        size = self._pending.capacity
-        workspace = np.empty((size, self.n_features), dtype=self.dtype)
+        backend, size = self.backend, self._pending.capacity
+        workspace = backend.empty((size, self.n_features), self.dtype)
         filled = 0
         for weight, moment in factors:
-            root = self.dtype.type(np.sqrt(abs(weight)))
+            root = float(np.sqrt(abs(weight)))
             for block in moment.blocks():
                 for start in range(0, len(block), size):
                     part = block[start : start + size]
                     if filled + len(part) > size:
                         backend.add_gram(G, workspace[:filled], sign)
                         filled = 0
-                    np.multiply(part, root, out=workspace[filled : filled + len(part)])
+                    backend.multiply(part, root, out=workspace[filled : filled + len(part)])
                     filled += len(part)
         backend.add_gram(G, workspace[:filled], sign)
 
     def within(self, pi: Array) -> Array:
         """Return S_w = (sum_y A_y - n_y m_y'm_y) / n, shape (f, f), lower."""
         self.flush()
-        S = backend.lower_zeros(self.n_features, self.dtype)
+        S = self.backend.lower_zeros(self.n_features, self.dtype)
         self._add_moments(S, np.ones(self.n_classes))
-        count = self.count
-        backend.add_gram(S, self.sums / np.sqrt(count)[:, None], alpha=-1.0)
-        S /= self.dtype.type(count.sum())
+        count, sums = self.count, self.sums
+        self.backend.add_gram(S, sums / self.backend.column(np.sqrt(count), sums), alpha=-1.0)
+        S /= float(count.sum())
         return S
 
     def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
         """Return the shared form and that of the classes' own A_y: measured, the two together choose best."""
         probes = Probes(spectrum, shrinkage)
-        traces = np.array([moment.traces(probes, slot) for slot, moment in enumerate(self._moments)])  # (C, 2, g)
-        leverage, spread = (traces / spectrum.count[:, None, None]).transpose(1, 2, 0)
+        traces = [moment.traces(probes, slot) for slot, moment in enumerate(self._moments)]
+        leverage, spread = (self.backend.stack(list(trace)).T / spectrum.count for trace in zip(*traces, strict=True))
         return [*super().moments(spectrum, shrinkage, pi), Moments(leverage, spread)]
 
     # -- algebra --
@@ -159,7 +168,7 @@ class PerClass(Statistics):
         other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
-        self._center[slots] += other._center[: other.n_classes]
+        self._center[self.backend.index(slots)] += other._center[: other.n_classes]
         for slot, theirs in zip(slots.tolist(), other._moments, strict=True):
             self._moments[slot].add(theirs)
             self._moments[slot].seal()
@@ -171,7 +180,8 @@ class PerClass(Statistics):
         self.seal()
         batch = sort_by_class(X, slots, weight)
         left, emptied = self.remaining_count(batch)
-        sums = self._center[batch.slots] - batch.sums
+        touched = self.backend.index(batch.slots)
+        sums = self._center[touched] - batch.sums
         changed = {slot: self._moments[slot].minus(rows) for slot, rows in batch}
         for slot in batch.slots[emptied].tolist():
             if changed[slot].trace > rounding(self.dtype, self.n_features, self._moments[slot].trace):
@@ -180,7 +190,7 @@ class PerClass(Statistics):
                     "was taught. Nothing was changed."
                 )
         self._count[batch.slots] = left
-        self._center[batch.slots] = sums
+        self._center[touched] = sums
         for slot, moment in changed.items():
             self._moments[slot] = moment
         self._running = None
@@ -201,17 +211,23 @@ class PerClass(Statistics):
         return super().nbytes + sum(moment.nbytes for moment in self._moments) + running
 
     def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named arrays, sealed."""
-        return super().arrays() | {f"moment.{slot}": moment.array() for slot, moment in enumerate(self._moments)}
+        """Return everything that was learned as named NumPy arrays, sealed."""
+        moments = {f"moment.{slot}": moment.array() for slot, moment in enumerate(self._moments)}
+        return super().arrays() | {name: self.backend.to_numpy(array) for name, array in moments.items()}
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+        cls,
+        arrays: dict[str, Array],
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
     ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
         for slot in range(store.n_classes):
-            store._moments.append(SecondMoment.of(np.array(arrays[f"moment.{slot}"]), n_features))
+            store._moments.append(SecondMoment.of(backend.asarray(arrays[f"moment.{slot}"]), n_features))
         return store
 
     def __getstate__(self) -> dict[str, Any]:

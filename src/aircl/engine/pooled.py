@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from aircl.engine import backend
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
@@ -23,8 +22,14 @@ class Pooled(PerClass):
 
     name = "pooled"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
-        super().__init__(n_features, dtype, memory_limit)
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        super().__init__(n_features, dtype, memory_limit, backend)
         self._folded = backend.lower_zeros(n_features, dtype)
         self._folded_pi = np.zeros(0)  # by slot; 0 while a class is open
 
@@ -51,7 +56,7 @@ class Pooled(PerClass):
         self._pending.wipe()
         self._running = None
         self._folded_pi[is_open] = pi[is_open]
-        self._moments = [SecondMoment(self.n_features, self.dtype) for _ in self._moments]
+        self._moments = [SecondMoment(self.n_features, self.dtype, self.backend) for _ in self._moments]
 
     def gram(self, pi: Array) -> Array:
         """Return sum_y pi_y A_y, shape (f, f), lower; closed classes must have the weights they were folded with."""
@@ -66,9 +71,9 @@ class Pooled(PerClass):
     def within(self, pi: Array) -> Array:
         """Return the mean of the class covariances under the weights pi: all that the folded sum still tells."""
         S = self.gram(pi)
-        count = self.count
-        backend.add_gram(S, self.sums * np.sqrt(pi / count)[:, None], alpha=-1.0)
-        S /= self.dtype.type(max(pi @ np.maximum(count - 1.0, 0.0), np.finfo(self.dtype).tiny))
+        count, sums = self.count, self.sums
+        self.backend.add_gram(S, sums * self.backend.column(np.sqrt(pi / count), sums), alpha=-1.0)
+        S /= float(max(pi @ np.maximum(count - 1.0, 0.0), np.finfo(self.dtype).tiny))
         return S
 
     def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
@@ -103,15 +108,21 @@ class Pooled(PerClass):
         return super().nbytes + self._folded.nbytes + self._folded_pi.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named arrays, sealed."""
-        return super().arrays() | {"folded": backend.pack(self._folded), "folded_pi": self._folded_pi}
+        """Return everything that was learned as named NumPy arrays, sealed."""
+        folded = self.backend.to_numpy(self.backend.pack(self._folded))
+        return super().arrays() | {"folded": folded, "folded_pi": self._folded_pi}
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+        cls,
+        arrays: dict[str, Array],
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
     ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
-        store._folded = backend.unpack(np.array(arrays["folded"]), n_features)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
+        store._folded = backend.unpack(backend.asarray(arrays["folded"]), n_features)
         store._folded_pi = np.array(arrays["folded_pi"])
         return store

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aircl.engine import backend
-from aircl.engine.backend import Array
+from aircl.engine.backend import Array, backend_of
 from aircl.engine.batch import ClassRows
 
 # Each step rounds; after this many the sum is made anew.
@@ -42,8 +41,9 @@ class RunningGram:
         root[known] = np.sqrt(self.pi[batch.slots[known]])
         per_row = np.repeat(root, batch.stop - batch.start)
         seen = per_row > 0
-        rows = batch.rows if np.all(seen) else batch.rows[seen]
-        backend.add_gram(self.G, rows * per_row[seen, None].astype(rows.dtype))
+        backend = backend_of(self.G)
+        rows = batch.rows if np.all(seen) else backend.take(batch.rows, np.flatnonzero(seen))
+        backend.add_gram(self.G, rows * backend.column(per_row[seen], rows))
         return True
 
     def can_follow(self, pi: Array, count: Array) -> bool:

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from aircl.engine import backend
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend
 from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.statistics import Statistics, StoreError, rounding
 
@@ -27,45 +26,54 @@ class Shared(Statistics):
 
     name = "shared"
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
-        super().__init__(n_features, dtype, memory_limit)
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        super().__init__(n_features, dtype, memory_limit, backend)
         self._scatter = backend.lower_zeros(n_features, dtype)  # n S_w
         # self._center holds the means m_y.
 
     def _absorb(self, batch: ClassRows) -> None:
         count, center = batch.count, batch.sums
-        center /= count[:, None]
-        backend.add_gram(self._scatter, _centred(batch, center))
+        center /= self.backend.column(count, center)
+        self.backend.add_gram(self._scatter, batch.subtract_means(center))
         self._add_means(batch.slots, count, center)
 
     def _add_means(self, slots: Array, count: Array, mean: Array) -> None:
         """Pool classes of the given counts and means with those held (Chan et al.'s pairwise update)."""
+        backend, touched = self.backend, self.backend.index(slots)
         held = self._count[slots]
         total = held + count
-        shift = mean - self._center[slots]
-        backend.add_gram(self._scatter, shift * np.sqrt(held * count / total)[:, None])
-        self._center[slots] += shift * (count / total)[:, None]
+        shift = mean - self._center[touched]
+        backend.add_gram(self._scatter, shift * backend.column(np.sqrt(held * count / total), shift))
+        self._center[touched] += shift * backend.column(count / total, shift)
         self._count[slots] = total
 
     @property
     def sums(self) -> Array:
         """s_y = n_y m_y, shape (C, f)."""
         self.flush()
-        sums: Array = self._center[: self.n_classes] * self._count[: self.n_classes, None]
+        center = self._center[: self.n_classes]
+        sums: Array = center * self.backend.column(self._count[: self.n_classes], center)
         return sums
 
     def gram(self, pi: Array) -> Array:
         """Return (sum pi_y n_y) S_w + sum pi_y n_y m_y'm_y, shape (f, f), lower. Cost O(C f^2)."""
         self.flush()
-        count = self._count[: self.n_classes]
-        G: Array = self._scatter * self.dtype.type((pi @ count) / count.sum())
-        backend.add_gram(G, self._center[: self.n_classes] * np.sqrt(pi * count)[:, None])
+        count, center = self._count[: self.n_classes], self._center[: self.n_classes]
+        G: Array = self._scatter * float((pi @ count) / count.sum())
+        self.backend.add_gram(G, center * self.backend.column(np.sqrt(pi * count), center))
         return G
 
     def within(self, pi: Array) -> Array:
         """Return S_w, shape (f, f), lower."""
         self.flush()
-        return np.asarray(self._scatter / self.dtype.type(self._count.sum()))
+        within: Array = self._scatter / float(self._count.sum())
+        return within
 
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store."""
@@ -78,34 +86,35 @@ class Shared(Statistics):
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: the pairwise update run backwards. All or nothing."""
         self.flush()
-        batch = sort_by_class(X, slots, weight)
+        backend, batch = self.backend, sort_by_class(X, slots, weight)
+        touched = backend.index(batch.slots)
         left, emptied = self.remaining_count(batch)
         taken = batch.count
-        mean = batch.sums / taken[:, None]
-        held = self._count[batch.slots]
-        rest = self._center[batch.slots].copy()
-        kept = ~emptied
-        rest[kept] += (self._center[batch.slots] - mean)[kept] * (taken / np.where(kept, left, 1.0))[kept, None]
+        mean = batch.sums
+        mean /= backend.column(taken, mean)
+        held, center = self._count[batch.slots], self._center[touched]
+        shift = center - mean
+        rest = center + shift * backend.column(np.where(emptied, 0.0, taken / np.where(emptied, 1.0, left)), shift)
 
-        scatter = self._scatter.copy(order="F")
-        backend.add_gram(scatter, _centred(batch, mean), alpha=-1.0)
-        backend.add_gram(scatter, (mean - rest) * np.sqrt(left * taken / held)[:, None], alpha=-1.0)
+        scatter = backend.copy(self._scatter)
+        backend.add_gram(scatter, batch.subtract_means(mean), alpha=-1.0)
+        backend.add_gram(scatter, (mean - rest) * backend.column(np.sqrt(left * taken / held), rest), alpha=-1.0)
         slack = rounding(self.dtype, self.n_features, self._energy())
-        strangers = np.square(mean - self._center[batch.slots]).sum(axis=1) * taken > slack
-        if np.any(strangers & emptied) or not backend.is_positive(scatter, slack):
+        strangers = backend.to_numpy((shift**2).sum(1)) * taken > slack
+        if np.any(strangers & emptied) or backend.cholesky(scatter, slack) is None:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with their classes. Nothing was changed."
             )
         self._scatter = scatter
-        self._center[batch.slots] = rest
+        self._center[touched] = rest
         self._count[batch.slots] = left
         return batch.slots[emptied]
 
     def _energy(self) -> float:
         """Return the trace of all that was learned: the size of the numbers that rounding acts on."""
-        means = (np.square(self._center[: self.n_classes]).sum(axis=1) * self._count[: self.n_classes]).sum()
-        return float(np.trace(self._scatter, dtype=np.float64) + means)
+        squares = self.backend.to_numpy((self._center[: self.n_classes] ** 2).sum(1))
+        return self.backend.trace(self._scatter) + float(squares @ self._count[: self.n_classes])
 
     def forget_classes(self, slots: Sequence[int]) -> None:
         """Refuse: the scatter of one class cannot be told from the others'."""
@@ -120,25 +129,19 @@ class Shared(Statistics):
         return super().nbytes + self._scatter.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named arrays, sealed."""
-        return super().arrays() | {"scatter": backend.pack(self._scatter)}
+        """Return everything that was learned as named NumPy arrays, sealed."""
+        return super().arrays() | {"scatter": self.backend.to_numpy(self.backend.pack(self._scatter))}
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+        cls,
+        arrays: dict[str, Array],
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
     ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit)
-        store._scatter = backend.unpack(np.array(arrays["scatter"]), n_features)
+        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
+        store._scatter = backend.unpack(backend.asarray(arrays["scatter"]), n_features)
         return store
-
-
-def _centred(batch: ClassRows, mean: Array) -> Array:
-    """Subtract the class means from the (weighted) rows, in place."""
-    mean = mean.astype(batch.rows.dtype)
-    for i, (_, rows) in enumerate(batch):
-        if batch.root_weight is None:
-            rows -= mean[i]
-        else:
-            rows -= batch.root_weight[batch.start[i] : batch.stop[i], None].astype(rows.dtype) * mean[i]
-    return batch.rows

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
-from aircl.engine.backend import Array, symmetric
+from aircl.engine.backend import Array, backend_of
 
 
 class SingularError(ValueError):
@@ -33,26 +32,17 @@ def solve_ridge(G: Array, B: Array, gamma: float) -> Array:
     Cost O(f^3 / 3 + f^2 C). Rounding in float32 statistics can leave G slightly indefinite; then the eigenvalues
     are clipped at zero, which is the nearest matrix a sum of squares can be.
     """
-    A = np.array(G, dtype=np.float64, order="F")
-    A[np.diag_indices_from(A)] += gamma
-    L, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    backend = backend_of(G)
+    L = backend.cholesky(G, gamma)
     if gamma == 0.0:
-        rcond = lapack.dpocon(L, _one_norm(G), uplo="L")[0] if info == 0 else 0.0
-        if rcond < len(A) * np.finfo(G.dtype).eps:
+        rcond = 0.0 if L is None else backend.reciprocal_condition(G, L)
+        if rcond < len(G) * np.finfo(backend.dtype(G)).eps:
             raise SingularError(
-                f"gamma=0 needs second moments of full rank, but those of the {len(A)} features are singular "
+                f"gamma=0 needs second moments of full rank, but those of the {len(G)} features are singular "
                 f"(reciprocal condition number {rcond:.1e}). Use gamma > 0 or gamma='auto'."
             )
-    if info > 0:
-        eigenvalues, V = np.linalg.eigh(symmetric(np.asarray(G, dtype=np.float64)))
-        shrunk = (V.T @ B) / (np.maximum(eigenvalues, 0.0) + gamma)[:, None]
-        return np.asarray(V @ shrunk)
-    W, _ = lapack.dpotrs(L, np.asarray(B, dtype=np.float64), lower=1)
-    return np.asarray(W)
-
-
-def _one_norm(G: Array) -> float:
-    """Return the largest absolute column sum of a symmetric matrix given by its lower triangle."""
-    lower = np.abs(np.tril(G))
-    strict = lower - np.diag(np.diag(lower))
-    return float((lower.sum(axis=0) + strict.sum(axis=1)).max())
+    if L is None:
+        eigenvalues, V = backend.eigh(backend.symmetric(backend.double(G)))
+        W: Array = V @ ((V.T @ B) / (eigenvalues.clip(min=0.0) + gamma)[:, None])
+        return W
+    return backend.cholesky_solve(L, B)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aircl.engine.backend import Array
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
 from aircl.engine.gamma import Moments, Spectrum, shared_moments
 
@@ -28,7 +28,8 @@ def grown(table: Array, size: int) -> Array:
     """Return `table` with room for `size` rows, zeros beyond the old ones; capacity doubles, so growth is cheap."""
     if len(table) >= size:
         return table
-    larger = np.zeros((max(size, 2 * len(table)), *table.shape[1:]), dtype=table.dtype)
+    backend = backend_of(table)
+    larger = backend.zeros((max(size, 2 * len(table)), *table.shape[1:]), backend.dtype(table))
     larger[: len(table)] = table
     return larger
 
@@ -44,18 +45,32 @@ class Statistics(ABC):
         float32 or float64, of the second moments. Counts and sums are float64 always.
     memory_limit : int or None
         Bytes that may be held in memory, for stores that can go on beyond. None: half of what there is.
+    backend : backend of the rows
+        Rows, sums and second moments are its arrays; counts and weights are NumPy arrays always.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        if memory_limit is not None and not backend.spills:
+            raise ValueError(
+                f"memory_limit={memory_limit} cannot be kept for {backend.name}: only NumPy arrays can live in files. "
+                "Set memory_limit=None, or learn from NumPy arrays."
+            )
         self.n_features = n_features
         self.dtype = np.dtype(dtype)
+        self.backend = backend
         self.memory_limit = memory_limit
         self.n_classes = 0
         self._count = np.zeros(0)
-        self._center = np.zeros((0, n_features))  # s_y, or the mean where a store says so
-        self._pending = Pending(n_features, self.dtype)
+        self._center = backend.zeros((0, n_features), np.float64)  # s_y, or the mean where a store says so
+        self._pending = Pending(n_features, self.dtype, backend)
 
     # -- learning --
     def grow(self, n_classes: int) -> None:
@@ -141,7 +156,7 @@ class Statistics(ABC):
         """Remove classes of which nothing is left; the later slots move up."""
         self.flush()
         self._count = np.delete(self._count[: self.n_classes], slots)
-        self._center = np.delete(self._center[: self.n_classes], slots, axis=0)
+        self._center = self.backend.take(self._center, np.delete(np.arange(self.n_classes), slots))
         self.n_classes -= len(slots)
 
     def remaining_count(self, batch: ClassRows) -> tuple[Array, Array]:
@@ -170,18 +185,24 @@ class Statistics(ABC):
         return self._count.nbytes + self._center.nbytes + self._pending.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named arrays, sealed."""
+        """Return everything that was learned as named NumPy arrays, sealed."""
         self.seal()
-        return {"count": self._count[: self.n_classes], "center": self._center[: self.n_classes]}
+        center = self.backend.to_numpy(self._center[: self.n_classes])
+        return {"count": self._count[: self.n_classes], "center": center}
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, Array], n_features: int, dtype: np.dtype[Any], memory_limit: int | None = None
+        cls,
+        arrays: dict[str, Array],
+        n_features: int,
+        dtype: np.dtype[Any],
+        memory_limit: int | None = None,
+        backend: NumpyBackend = NUMPY,
     ) -> Self:
         """Build a store from what `arrays` returned."""
-        store = cls(n_features, dtype, memory_limit)
+        store = cls(n_features, dtype, memory_limit, backend)
         store._count = np.array(arrays["count"])
-        store._center = np.array(arrays["center"])
+        store._center = backend.asarray(arrays["center"])
         store.n_classes = len(store._count)
         return store
 

@@ -9,6 +9,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from aircl.engine.backend import backend_of, is_tensor
+from aircl.engine.tensors import check_tensor, fitted_like
+
 
 class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Expand features to h_j = exp(-|x - m_j|^2 / (2 sigma^2)) with centres m_j drawn from the data.
@@ -47,6 +50,9 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     The output has the dtype of `centers_`. Sparse input is not accepted: the features are centred first,
     which would make them dense anyway.
+
+    Torch tensors are expanded to tensors on their device. Fitted on a tensor, the centres are one as well and
+    stay there; fitted on anything else, they are copied to the device for every call.
 
     References
     ----------
@@ -98,25 +104,30 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}.")
         if not isinstance(self.sigma, Real) or not 0 < self.sigma < np.inf:
             raise ValueError(f"sigma must be a finite number > 0, got {self.sigma!r}.")
-        X = validate_data(self, X, dtype=(np.float64, np.float32))
+        if is_tensor(X):
+            X = check_tensor(self, X, reset=True, min_samples=1)
+        else:
+            X = validate_data(self, X, dtype=(np.float64, np.float32))
+        backend = backend_of(X)
         n, f = X.shape[0], self.n_components
         random_state = check_random_state(self.random_state)
         if n >= f:
-            self._set_centers(X[random_state.choice(n, f, replace=False)])
+            self._set_centers(X[backend.index(random_state.choice(n, f, replace=False))])
         else:
             i = random_state.randint(n, size=f - n)
             j = (i + random_state.randint(1, max(n, 2), size=f - n)) % n  # another row, if there is one
-            t = random_state.uniform(size=(f - n, 1)).astype(X.dtype)
-            self._set_centers(np.vstack([X, t * X[i] + (1 - t) * X[j]]))
+            t = backend.column(random_state.uniform(size=f - n), X)
+            mixes = t * X[backend.index(i)] + (1 - t) * X[backend.index(j)]
+            self._set_centers(backend.concatenate([X, mixes]))
         return self
 
     def _set_centers(self, centers: NDArray[Any]) -> None:
         self.centers_ = centers
         # |x - m|^2 is expanded below into terms that cancel when x and m lie far from the origin. Moving
         # the origin among the centres leaves the distances alone and keeps the terms small.
-        self._origin = centers.mean(axis=0)
+        self._origin = centers.mean(0)
         self._shifted = centers - self._origin
-        self._half_norms = 0.5 * np.einsum("jd,jd->j", self._shifted, self._shifted)
+        self._half_norms = 0.5 * (self._shifted**2).sum(1)
 
     def transform(self, X: Any) -> Any:
         """Compute the kernel between the rows of X and the centres.
@@ -132,24 +143,29 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Kernel values in [0, 1].
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=self.centers_.dtype, ensure_min_samples=0)
-        X = X - self._origin
+        origin, shifted, half_norms = (fitted_like(A, X) for A in (self._origin, self._shifted, self._half_norms))
+        backend = backend_of(X)
+        if is_tensor(X):
+            X = backend.cast(check_tensor(self, X, reset=False), shifted.dtype)
+        else:
+            X = validate_data(self, X, reset=False, dtype=shifted.dtype, ensure_min_samples=0)
+        X = X - origin
         # -|x - m|^2 / 2 = x m' - |x|^2 / 2 - |m|^2 / 2, which only rounding makes positive
-        H = X @ self._shifted.T
-        H -= 0.5 * np.einsum("nd,nd->n", X, X)[:, np.newaxis]
-        H -= self._half_norms
-        np.minimum(H, 0, out=H)
+        H = X @ shifted.T
+        H -= 0.5 * (X**2).sum(1)[:, None]
+        H -= half_norms
+        H = backend.limit(H, high=0.0)
         H /= self.sigma**2
-        return np.exp(H, out=H)
+        return backend.exp(H)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.centers_.shape[0])
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted arrays by name."""
+        """Return the fitted arrays by name, as NumPy arrays."""
         check_is_fitted(self)
-        return {"centers": self.centers_}
+        return {"centers": backend_of(self.centers_).to_numpy(self.centers_)}
 
     def _restore_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
         """Set the fitted attributes from what `_state_arrays` returned."""

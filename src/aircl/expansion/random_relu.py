@@ -10,6 +10,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from aircl.engine.backend import backend_of, is_tensor
+from aircl.engine.tensors import check_tensor, fitted_like
+
 
 class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Expand features to h = ReLU(x W) with a fixed random matrix W and no bias.
@@ -47,6 +50,9 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     -----
     `fit` looks at the width and the dtype of X only, never at its values: fitting on the first batch of a
     stream is fitting on all of it. The output is dense and has the dtype of `components_`.
+
+    Torch tensors are expanded to tensors on their device. Fitted on a tensor, `components_` is one as well and
+    stays there; fitted on anything else, it is copied to the device for every call.
 
     References
     ----------
@@ -101,7 +107,10 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}.")
         if self.init not in ("uniform", "normal"):
             raise ValueError(f"init must be 'uniform' or 'normal', got {self.init!r}.")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
+        if is_tensor(X):
+            X = check_tensor(self, X, reset=True, min_samples=1)
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
         d, f = X.shape[1], self.n_components
         random_state = check_random_state(self.random_state)
         if self.init == "uniform":
@@ -109,7 +118,7 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         else:
             W = random_state.standard_normal((d, f))
         # Drawn in float64 and then cast: the seed alone decides the matrix, not the dtype.
-        self.components_ = W.astype(X.dtype, copy=False)
+        self.components_ = fitted_like(W.astype(backend_of(X).dtype(X), copy=False), X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -126,25 +135,29 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Expanded features, none of them negative.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=("csr", "csc"),
-            dtype=self.components_.dtype,
-            ensure_min_samples=0,
-        )
-        H = safe_sparse_dot(X, self.components_, dense_output=True)
-        return np.maximum(H, 0, out=H)
+        W = fitted_like(self.components_, X)
+        if is_tensor(X):
+            H = backend_of(X).cast(check_tensor(self, X, reset=False), W.dtype) @ W
+        else:
+            X = validate_data(
+                self,
+                X,
+                reset=False,
+                accept_sparse=("csr", "csc"),
+                dtype=W.dtype,
+                ensure_min_samples=0,
+            )
+            H = safe_sparse_dot(X, W, dense_output=True)
+        return backend_of(H).limit(H, low=0.0)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[1])
 
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the fitted arrays by name."""
+        """Return the fitted arrays by name, as NumPy arrays."""
         check_is_fitted(self)
-        return {"components": self.components_}
+        return {"components": backend_of(self.components_).to_numpy(self.components_)}
 
     def _restore_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
         """Set the fitted attributes from what `_state_arrays` returned."""

@@ -1,0 +1,49 @@
+"""Tensors at the door: checked as scikit-learn checks arrays. torch is imported only once there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aircl.engine.backend import Array, backend_of, is_tensor
+
+
+def check_tensor(estimator: Any, X: Any, *, reset: bool, min_samples: int = 0) -> Any:
+    """Return X as a finite (n, d) tensor of floats for an estimator; `reset` settles its `n_features_in_`."""
+    from aircl.engine.torch_backend import clean_rows
+
+    X = clean_rows(X)
+    n, d = X.shape
+    if n < min_samples or d < 1:
+        raise ValueError(
+            f"Found a tensor of shape {(n, d)} with {n} sample(s) and {d} feature(s), while a minimum of {min_samples} "
+            "sample(s) and 1 feature(s) is required."
+        )
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+    elif d != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {d} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as "
+            "input."
+        )
+    return X
+
+
+def on_cpu(values: Any) -> Any:
+    """Return labels or sample weights that come as a tensor as a NumPy array; other things as they are."""
+    if not is_tensor(values):
+        return values
+    from aircl.engine.torch_backend import small_to_numpy
+
+    array: Array = small_to_numpy(values)
+    return array
+
+
+def fitted_like(A: Array, X: Any) -> Array:
+    """Return A, fitted before, as an array that X can be multiplied with; NumPy arrays go to the device of a tensor."""
+    fitted, given = backend_of(A), backend_of(X)
+    if fitted == given:
+        return A
+    if is_tensor(A):
+        raise ValueError(f"X comes as {given.name}, but this was fitted on {fitted.name}. Convert X, or fit again.")
+    return given.asarray(A)

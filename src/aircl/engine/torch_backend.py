@@ -1,0 +1,299 @@
+"""The kernels of `backend` for torch tensors, on the device they live on. The one file that imports torch.
+
+Nothing here brings rows, sums or second moments to the CPU; what travels is one number per class or per row, and single
+numbers. A packed matrix has the same layout as in NumPy, so files are the same too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import pi, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aircl.engine.backend import Array, packed_rectangle, packed_size
+
+_DTYPES: dict[np.dtype[Any], torch.dtype] = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
+_NAMES = {ours: name for name, ours in _DTYPES.items()}
+
+
+def clean_rows(X: Tensor) -> Tensor:
+    """Return X as a finite 2-d float32 or float64 tensor without a gradient, or say what is wrong with it."""
+    if X.layout != torch.strided or X.is_quantized:
+        raise ValueError(f"X is a tensor of layout {X.layout}. Use a dense one: X.to_dense().")
+    if X.is_complex():
+        raise ValueError(f"Complex data not supported: X is a tensor of {X.dtype}.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead. Use X.reshape(1, -1) for a single "
+            "sample, X.reshape(-1, 1) for a single feature."
+        )
+    X = X.detach()
+    if X.dtype not in _NAMES:
+        X = X.float() if X.is_floating_point() else X.double()
+    if not bool(torch.isfinite(X).all()):
+        what = "NaN" if bool(torch.isnan(X).any()) else "infinity"
+        raise ValueError(f"Input X contains {what}.")
+    return X
+
+
+def small_to_numpy(values: Tensor) -> Array:
+    """Return labels or sample weights, one per row, as a NumPy array."""
+    values = values.detach()
+    if values.is_floating_point():
+        values = values.double()  # NumPy has no bfloat16
+    return values.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class TorchBackend:
+    """Tensors on one device.
+
+    Parameters
+    ----------
+    device : str
+    """
+
+    device: str
+    spills: ClassVar[bool] = False
+
+    @classmethod
+    def on(cls, device: Any) -> TorchBackend:
+        """Return the backend of a device by any of its names: "cuda" is "cuda:0" to a tensor."""
+        if not isinstance(device, torch.device):
+            device = torch.empty(0, device=device).device
+        if device.type == "mps":
+            raise ValueError("an 'mps' device has no float64 to solve in. Use tensors on the CPU: X.cpu().")
+        return cls(str(device))
+
+    @property
+    def name(self) -> str:
+        """What it holds, for messages."""
+        return f"torch tensors on {self.device}"
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Return the context to change statistics in: what is made in inference mode could not be updated later."""
+        with torch.inference_mode(False), torch.no_grad():
+            yield
+
+    # -- making and moving --
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Tensor:
+        """Return zeros."""
+        return torch.zeros(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        """Return room for numbers."""
+        return torch.empty(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
+
+    def asarray(self, values: Array) -> Tensor:
+        """Return a NumPy array as a tensor that nobody else holds."""
+        return torch.tensor(values, device=self.device)
+
+    def to_numpy(self, A: Tensor) -> Array:
+        """Return a tensor as a NumPy array."""
+        return A.cpu().numpy()
+
+    def dtype(self, A: Tensor) -> np.dtype[Any]:
+        """Return the dtype of a tensor, as NumPy names it."""
+        return _NAMES[A.dtype]
+
+    def cast(self, A: Tensor, dtype: Any) -> Tensor:
+        """Return A in another dtype, itself if it has it."""
+        return A.to(dtype if isinstance(dtype, torch.dtype) else _DTYPES[np.dtype(dtype)])
+
+    def double(self, A: Tensor) -> Tensor:
+        """Return A in float64."""
+        return A.double()
+
+    def copy(self, A: Tensor) -> Tensor:
+        """Return a copy."""
+        return A.clone()
+
+    def index(self, indices: Array) -> Tensor:
+        """Return whole numbers to index rows or columns with."""
+        return torch.as_tensor(np.asarray(indices, dtype=np.int64), device=self.device)
+
+    def column(self, values: Array, like: Tensor) -> Tensor:
+        """Return one number per row of `like`, in its dtype, as a column to multiply it with."""
+        return torch.as_tensor(values, dtype=like.dtype, device=self.device)[:, None]
+
+    def take(self, A: Tensor, rows: Array, out: Tensor | None = None) -> Tensor:
+        """Return a copy of some rows of A."""
+        return torch.index_select(A, 0, self.index(rows), out=out)
+
+    def concatenate(self, arrays: list[Tensor]) -> Tensor:
+        """Put rows below rows."""
+        return torch.cat(arrays)
+
+    def stack(self, arrays: list[Tensor]) -> Tensor:
+        """Put tensors of one shape along a new first axis."""
+        return torch.stack(arrays)
+
+    def reverse(self, A: Tensor) -> Tensor:
+        """Return the rows of A from the last to the first."""
+        return A.flip(0)
+
+    def split(self, A: Tensor, n_parts: int) -> list[Tensor]:
+        """Return the rows of A in parts of nearly equal size."""
+        return list(torch.tensor_split(A, n_parts))
+
+    # -- numbers --
+    def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
+        """Write factor A to `out`."""
+        torch.mul(A, factor, out=out)
+
+    def square(self, A: Tensor) -> Tensor:
+        """Return the squares, float64."""
+        return A.double().square()
+
+    def limit(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+        """Bring what is below `low` or above `high` to there, in place."""
+        return A.clamp_(low, high)
+
+    def exp(self, A: Tensor) -> Tensor:
+        """Take the exponentials, in place."""
+        return A.exp_()
+
+    def log(self, A: Tensor) -> Tensor:
+        """Return the natural logarithms."""
+        return A.log()
+
+    def softmax(self, A: Tensor) -> Tensor:
+        """Return the softmax of every row."""
+        return A.softmax(1)
+
+    def peak(self, A: Tensor) -> float:
+        """Return the largest absolute value, NaN if there is one, 0 of nothing."""
+        return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0
+
+    def trace(self, A: Tensor) -> float:
+        """Return the trace, summed in float64."""
+        return float(A.diagonal().sum(dtype=torch.float64))
+
+    # -- classes of rows --
+    def class_sums(self, rows: Tensor, start: Array, weight: Array | None) -> Tensor:
+        """Return the weighted sums of the rows from each start to the next, shape (k, f), float64."""
+        sums = torch.zeros((len(start), rows.shape[1]), dtype=torch.float64, device=self.device)
+        wide = rows.double()
+        if weight is not None:
+            wide = wide * self.column(weight, wide)
+        return sums.index_add_(0, self._class_of_row(start, len(rows)), wide)
+
+    def subtract_means(self, rows: Tensor, mean: Tensor, start: Array, root_weight: Array | None) -> None:
+        """Subtract `root_weight` times its mean (k, f) from every row, in place; rows as in `class_sums`."""
+        means = mean.to(rows.dtype).index_select(0, self._class_of_row(start, len(rows)))
+        rows -= means if root_weight is None else means.mul_(self.column(root_weight, rows))
+
+    def _class_of_row(self, start: Array, n_rows: int) -> Tensor:
+        return self.index(np.repeat(np.arange(len(start)), np.diff(np.append(start, n_rows))))
+
+    # -- symmetric matrices, lower --
+    def lower_zeros(self, n_features: int, dtype: Any) -> Tensor:
+        """Return an (f, f) zero matrix that `add_gram` can update in place."""
+        return self.zeros((n_features, n_features), dtype)
+
+    def add_gram(self, A: Tensor, X: Tensor, alpha: float = 1.0) -> None:
+        """Add alpha X'X to A, in place."""
+        if len(X):
+            X = X.to(A.dtype)
+            A.addmm_(X.T, X, alpha=alpha)
+
+    def symmetric_product(self, A: Tensor, B: Tensor) -> Tensor:
+        """Return AB for a symmetric A in its lower form, shape (f, k)."""
+        return self.symmetric(A) @ B
+
+    def symmetric(self, A: Tensor) -> Tensor:
+        """Mirror the lower triangle of A into a new, complete symmetric matrix."""
+        return A.tril().add_(A.tril(-1).T)
+
+    # -- symmetric matrices, packed --
+    def packed_add_gram(self, P: Tensor, X: Tensor, n_features: int, alpha: float = 1.0) -> None:
+        """Add alpha X'X to a packed P, in place: three quarters of the work of a general product."""
+        if len(X) == 0:
+            return
+        X = X.to(P.dtype)
+        low, below, high = self._parts(P, n_features)
+        left, right = X[:, : len(low)], X[:, len(low) :]
+        low += (left.T @ left).tril_().mul_(alpha)
+        below.addmm_(right.T, left, alpha=alpha)
+        high += (right.T @ right).tril_().mul_(alpha)
+
+    def packed_axpy(self, P: Tensor, Q: Tensor, alpha: float = 1.0) -> None:
+        """Add alpha Q to P, in place."""
+        P.add_(Q, alpha=alpha)
+
+    def packed_diagonal(self, P: Tensor, n_features: int) -> Tensor:
+        """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
+        low, _, high = self._parts(P, n_features)
+        return torch.cat([low.diagonal(), high.diagonal()])
+
+    def unpack(self, P: Tensor, n_features: int) -> Tensor:
+        """Return a packed matrix in its lower form."""
+        low, below, high = self._parts(P, n_features)
+        A = P.new_zeros((n_features, n_features))
+        A[: len(low), : len(low)] = low.tril()
+        A[len(low) :, : len(low)] = below
+        A[len(low) :, len(low) :] = high.tril()
+        return A
+
+    def pack(self, A: Tensor) -> Tensor:
+        """Return a lower matrix in its packed form."""
+        P = A.new_zeros(packed_size(len(A)))
+        low, below, high = self._parts(P, len(A))
+        low += A[: len(low), : len(low)].tril()
+        below += A[len(low) :, : len(low)]
+        high += A[len(low) :, len(low) :].tril()
+        return P
+
+    def _parts(self, P: Tensor, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return views of A's blocks: A_11 and A_22, of which only the lower triangles are theirs, and A_21 between."""
+        rectangle: Any
+        rectangle, shift = packed_rectangle(P, n_features)  # type: ignore[arg-type]
+        c = rectangle.shape[1]
+        return rectangle[shift : c + shift], rectangle[c + shift :], rectangle[: n_features - c, 1 - shift :].T
+
+    # -- factorisations --
+    def eigh(self, A: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the eigenvalues of a complete symmetric A, ascending, and its eigenvectors as columns."""
+        eigenvalues, V = torch.linalg.eigh(A)
+        return eigenvalues, V
+
+    def orthonormal(self, A: Tensor) -> Tensor:
+        """Return an orthonormal basis of the columns of A (m, n), m >= n, as columns."""
+        Q: Tensor = torch.linalg.qr(A)[0]
+        return Q
+
+    def cosine_mix(self, A: Tensor) -> Tensor:
+        """Return the orthonormal cosine transform (type II) of the columns of A."""
+        k = torch.arange(len(A), dtype=torch.float64, device=self.device)
+        transform = torch.cos(pi / len(A) * k[:, None] * (k + 0.5)).mul_(sqrt(2.0 / len(A)))
+        transform[0] /= sqrt(2.0)
+        return transform.to(A.dtype) @ A
+
+    def fix_signs(self, A: Tensor) -> None:
+        """Make the largest entry of every row positive, in place."""
+        if A.numel():
+            largest = A.gather(1, A.abs().argmax(dim=1, keepdim=True))
+            A *= torch.where(largest < 0, -1.0, 1.0).to(A.dtype)
+
+    def cholesky(self, A: Tensor, shift: float) -> Tensor | None:
+        """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""
+        shifted = A.to(torch.float64, copy=True)
+        shifted.diagonal().add_(shift)
+        L, info = torch.linalg.cholesky_ex(shifted)  # reads the lower triangle only
+        return L if int(info) == 0 else None
+
+    def cholesky_solve(self, L: Tensor, B: Tensor) -> Tensor:
+        """Return the solution of LL'W = B, float64."""
+        return torch.cholesky_solve(B.double(), L)
+
+    def reciprocal_condition(self, A: Tensor, L: Tensor) -> float:
+        """Return the reciprocal condition number of A (lower)."""
+        eigenvalues = torch.linalg.eigvalsh(A.double())
+        return max(float(eigenvalues[0] / eigenvalues[-1]), 0.0)
