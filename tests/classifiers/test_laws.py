@@ -20,11 +20,13 @@
 | unseen classes are never predicted    | yes       | yes                         | yes                              |
 
 A numeric gamma is drawn from 1e-4 of the mean eigenvalue upwards; with gamma="auto" it is the statistics that obey.
+Every law is run on NumPy arrays and on torch tensors.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib.util
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +51,50 @@ def to_the_root(count):
 WEIGHTINGS = ("inverse", "uniform", "effective", 0.7, 1.5, to_the_root)
 INTEGERS = (-3, 0, 7, 100, 101)  # with gaps
 STRINGS = ("b", "aa", "zebra", "c" * 40, "")  # of growing length
+
+without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+
+def from_tensors(cls):
+    """A classifier that learns tensors and answers in arrays, so that one text serves for both."""
+    import torch
+
+    def tensor(X):
+        return torch.from_numpy(np.array(X))
+
+    class FromTensors(cls):
+        coef_ = property(lambda self: cls.coef_.fget(self).numpy())
+        class_count_ = property(lambda self: cls.class_count_.fget(self).numpy())
+        class_weight_ = property(lambda self: cls.class_weight_.fget(self).numpy())
+
+        def fit(self, X, y, sample_weight=None):
+            return super().fit(tensor(X), y, sample_weight)
+
+        def partial_fit(self, X, y, classes=None, sample_weight=None):
+            return super().partial_fit(tensor(X), y, classes, sample_weight)
+
+        def forget(self, X=None, y=None, **options):
+            return super().forget(X if X is None else tensor(X), y, **options)
+
+        def predict(self, X):
+            return np.asarray(super().predict(tensor(X)))
+
+        def predict_proba(self, X):
+            return super().predict_proba(tensor(X)).numpy()
+
+        @classmethod
+        def load(cls, path):
+            return super().load(path, device="cpu")
+
+    return FromTensors
+
+
+@pytest.fixture(params=["numpy", pytest.param("torch", marks=without_torch)], autouse=True)
+def arrays(request, monkeypatch):
+    if request.param == "torch":
+        for cls in (ACILClassifier, AIRClassifier):
+            monkeypatch.setitem(globals(), cls.__name__, from_tensors(cls))
+
 
 laws = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -137,8 +183,8 @@ def statistics(clf):
     """What was learned, in the order of the labels, whatever the order of arrival."""
     store = clf._learner.store
     ones = np.ones(store.n_classes)
-    G = np.tril(store.gram(ones)) if store.name != "pooled" else None  # a folded sum knows its own weights only
-    return clf.classes_, clf.class_count_, store.sums[clf._labels.order], G
+    G = np.tril(np.asarray(store.gram(ones))) if store.name != "pooled" else None  # folded, it knows its own weights
+    return clf.classes_, clf.class_count_, np.asarray(store.sums)[clf._labels.order], G
 
 
 def assert_same_statistics(left, right, rtol=1e-9):
