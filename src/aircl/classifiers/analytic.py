@@ -239,7 +239,8 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         self._commit_labels(new, declared)
 
     def _new_store(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend) -> Statistics:
-        return STORES[self.store](n_features, dtype, parse_bytes(self.memory_limit), backend)
+        with backend.computing():
+            return STORES[self.store](n_features, dtype, parse_bytes(self.memory_limit), backend)
 
     def _fit_expansion(self, X: Any) -> Any:
         """Fit a clone of the expansion on the first batch, with this classifier's seed if it has none of its own."""
@@ -248,7 +249,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         expansion = clone(self.expansion)
         if self.random_state is not None and expansion.get_params(deep=False).get("random_state", 0) is None:
             expansion.set_params(random_state=self.random_state)
-        return expansion.fit(_dense_unless(X, _takes_sparse(expansion)))
+        return expansion.fit(_dense_unless(X, _takes_sparse(expansion)), None)  # FrozenEstimator insists on a y
 
     def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""

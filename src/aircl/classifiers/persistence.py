@@ -180,13 +180,14 @@ def _unpack(
     if learned["declared"]:
         labels.declare(np.array(learned["declared"], dtype=learned["label_type"]))
     classifier.classes_ = labels.classes
-    store = STORES[parameters["store"]].from_arrays(
-        _below("statistics.", arrays),
-        learned["n_features"],
-        np.dtype(learned["dtype"]),
-        parse_bytes(classifier.memory_limit),
-        backend,
-    )
+    with backend.computing():
+        store = STORES[parameters["store"]].from_arrays(
+            _below("statistics.", arrays),
+            learned["n_features"],
+            np.dtype(learned["dtype"]),
+            parse_bytes(classifier.memory_limit),
+            backend,
+        )
     classifier._learner = Learner(store, set(learned["lineage"]))
     if learned["gamma"] is not None:
         gamma, count, n_classes = learned["gamma"]

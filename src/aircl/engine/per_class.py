@@ -212,8 +212,10 @@ class PerClass(Statistics):
 
     def arrays(self) -> dict[str, Array]:
         """Return everything that was learned as named NumPy arrays, sealed."""
-        moments = {f"moment.{slot}": moment.array() for slot, moment in enumerate(self._moments)}
-        return super().arrays() | {name: self.backend.to_numpy(array) for name, array in moments.items()}
+        arrays = super().arrays()  # which seals
+        for slot, moment in enumerate(self._moments):
+            arrays[f"moment.{slot}"] = self.backend.to_numpy(moment.array())
+        return arrays
 
     @classmethod
     def from_arrays(
