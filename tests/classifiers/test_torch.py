@@ -60,6 +60,16 @@ def test_tensors_give_what_arrays_give(store, weighting, gamma, f):
     assert ours.score(torch.from_numpy(X), torch.from_numpy(y)) == theirs.score(X, y)
 
 
+@every_store
+def test_a_batch_larger_than_the_buffer_and_arrays_that_are_read_only(store):
+    X, y = problem(n=10_000, f=8)
+    w = np.linspace(0.0, 2.0, len(y))  # one row weighs nothing
+    for array in (X, y, w):
+        array.setflags(write=False)
+    ours = AIRClassifier(1.0, store=store).fit(torch.tensor(X), y, sample_weight=w)
+    same(ours.coef_, AIRClassifier(1.0, store=store).fit(X, y, sample_weight=w).coef_)
+
+
 @pytest.mark.parametrize("store", ["per-class", "pooled"])
 def test_equals_ridge(store):
     X, y = problem()
@@ -161,14 +171,19 @@ def test_no_gradient_is_recorded_and_the_input_is_left_alone():
 
 
 @every_store
-def test_what_is_learned_in_inference_mode_can_be_updated_outside(store):
+@pytest.mark.parametrize("expansion", [None, RandomReLU(30, random_state=0)])
+def test_what_is_learned_in_inference_mode_can_be_updated_outside(store, expansion):
     X, y = problem()
     X = torch.from_numpy(X)
+    clf = AIRClassifier(1.0, store=store, expansion=expansion)
+    whole = AIRClassifier(1.0, store=store, expansion=expansion).fit(X, y)
     with torch.inference_mode():
-        clf = learn(AIRClassifier(1.0, store=store), X[:150] + 0.0, y[:150])
-        clf.predict(X)
+        features = X[:150] + 0.0
+        learn(clf, features[:100], y[:100])
+        clf.predict(features)
+    learn(clf, features[100:], y[100:150])
     learn(clf, X[150:], y[150:])
-    np.testing.assert_allclose(clf.coef_, AIRClassifier(1.0, store=store).fit(X, y).coef_, rtol=1e-9, atol=1e-12)
+    same(clf.coef_, whole.coef_.numpy())
 
 
 @every_store

@@ -19,7 +19,7 @@ class ACILClassifier(AnalyticClassifier):
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
     memory_limit : int or str, default=None
-        Bytes, or a text such as "4GB", that store="per-class" may take.
+        Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
 

@@ -29,7 +29,7 @@ class AIRClassifier(AnalyticClassifier):
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`. It is cloned, and fitted on the first batch.
     memory_limit : int or str, default=None
-        Bytes, or a text such as "4GB", that store="per-class" may take.
+        Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
 
@@ -49,6 +49,10 @@ class AIRClassifier(AnalyticClassifier):
     -----
     Learning n rows costs O(n f^2), a solve O(f^3 / 3 + C f^2). There is no intercept: as in the paper, a buffer such as
     `RandomReLU` gives the features a common direction; centred raw features may want a column of ones.
+
+    X may be a torch tensor: then everything is computed on its device, and scores, probabilities, `coef_`,
+    `class_count_`, `class_weight_` and predictions (unless labels are strings) are tensors there. A learner holds one
+    kind of array on one device.
 
     References
     ----------
