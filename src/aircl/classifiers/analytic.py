@@ -568,8 +568,7 @@ def _other_kind(learned: NumpyBackend, got: NumpyBackend) -> str:
     if learned == NUMPY:
         how = "X.numpy(force=True)"
     else:
-        device = learned.name.rpartition(" ")[2]
-        how = f"torch.from_numpy(X).to({device!r})" if got == NUMPY else f"X.to({device!r})"
+        how = ("torch.from_numpy(X)" if got == NUMPY else "X") + f".to({learned.device!r})"
     return f"X comes as {got.name}, but this learner has learned from {learned.name}. Convert it: {how}."
 
 

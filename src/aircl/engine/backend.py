@@ -72,6 +72,7 @@ class NumpyBackend:
     """Arrays in main memory, by BLAS and LAPACK."""
 
     name: ClassVar[str] = "NumPy arrays"
+    device: ClassVar[str] = "cpu"
     spills: ClassVar[bool] = True  # a memory limit can be kept: arrays can live in files
 
     def computing(self) -> AbstractContextManager[Any]:

@@ -119,7 +119,7 @@ def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Momen
         if len(means) <= len(d):
             of_means.append(backend.square(shrunk @ B.T).sum(1))  # |W'm_y|^2
         else:
-            of_means.append(backend.double((shrunk @ BB) * shrunk).sum(1))
+            of_means.append((backend.double(shrunk @ BB) * shrunk).sum(1))
     spread_of_mean = backend.stack(of_means)
     scatter = (1.0 - 1.0 / spectrum.count).clip(min=0.0)
     leverage_of_mean = shrinkage @ backend.square(means).T  # m_y'K m_y
