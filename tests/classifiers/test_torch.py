@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from aircl import ACILClassifier, AIRClassifier, GaussianKernel, RandomReLU, StoreError
 
@@ -318,6 +318,16 @@ def test_a_foreign_expansion_is_refused():
     X, y = problem()
     with pytest.raises(ValueError, match="StandardScaler turned a tensor"):
         AIRClassifier(expansion=StandardScaler()).fit(torch.from_numpy(X), y)
+
+
+def test_an_expansion_of_ones_own_may_return_half_precision_with_a_gradient():
+    X, y = problem()
+    layer = torch.nn.Linear(12, 20).double()
+    halves = FunctionTransformer(lambda X: layer(X).half(), check_inverse=False)
+    clf = AIRClassifier(1.0, expansion=halves).fit(torch.from_numpy(X), y)
+    scores = clf.decision_function(torch.from_numpy(X))
+    assert scores.dtype == torch.float32
+    assert not scores.requires_grad
 
 
 def test_arrays_and_tensors_do_not_merge():

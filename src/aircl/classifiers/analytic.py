@@ -21,7 +21,7 @@ from aircl.engine import STORES, GammaPath, Learner, Rule, Solution, Statistics
 from aircl.engine.backend import FLOATS, NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.memory import parse_bytes
 from aircl.engine.statistics import BLOCK_BYTES
-from aircl.engine.tensors import check_tensor, on_cpu
+from aircl.engine.tensors import check_expanded, check_tensor, on_cpu
 from aircl.engine.weighting import Weighting, check_weighting, missing_weights
 
 
@@ -262,12 +262,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
                 continue
             features = self.expansion_.transform(_dense_unless(X[part], _takes_sparse(self.expansion_)))
             if is_tensor(X):
-                if not is_tensor(features) or features.device != X.device:
-                    raise ValueError(
-                        f"the expansion {type(self.expansion_).__name__} turned a tensor on {X.device} into something "
-                        f"else ({type(features).__name__}). Use one of aircl's own, or NumPy arrays."
-                    )
-                yield part, features
+                yield part, check_expanded(self.expansion_, features, X)
                 continue
             features = np.asarray(_dense_unless(features, False))
             if features.dtype not in FLOATS:

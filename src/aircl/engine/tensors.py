@@ -29,6 +29,18 @@ def check_tensor(estimator: Any, X: Any, *, reset: bool, min_samples: int = 0) -
     return X
 
 
+def check_expanded(expansion: Any, features: Any, X: Any) -> Any:
+    """Return what an expansion made of a tensor X as a tensor of floats, or say that it left X's device."""
+    from aircl.engine.torch_backend import clean_rows
+
+    if not is_tensor(features) or features.device != X.device:
+        raise ValueError(
+            f"the expansion {type(expansion).__name__} turned a tensor on {X.device} into something else "
+            f"({type(features).__name__}). Use one of aircl's own, one that keeps tensors, or NumPy arrays."
+        )
+    return clean_rows(features)
+
+
 def on_cpu(values: Any) -> Any:
     """Return labels or sample weights that come as a tensor as a NumPy array; other things as they are."""
     if not is_tensor(values):
