@@ -23,13 +23,13 @@ def problem(store_type, f=12, counts=(60, 9, 3, 1), seed=0, dtype=np.float64):
     return X, y, store, pi, Spectrum(store.gram(pi), store.sums, store.count, pi)
 
 
-def direct(G, A_of_mean, sums, count, pi, gamma):
-    """L_y by the formula, with A_y / n_y given, one class and one gamma at a time."""
+def direct(G, in_sample, sums, count, pi, gamma, new_sample=None):
+    """L_y by the formula, one class and one gamma at a time, A_y / n_y given for the leverage and for the residual."""
     K = np.linalg.inv(G + gamma * np.eye(len(G)))
     W = K @ (sums * pi[:, None]).T
     losses = []
-    for c, A in enumerate(A_of_mean):
-        rss = 1 - 2 * W[:, c] @ sums[c] / count[c] + np.trace(W.T @ A @ W)
+    for c, (A, A_new) in enumerate(zip(in_sample, new_sample or in_sample, strict=True)):
+        rss = 1 - 2 * W[:, c] @ sums[c] / count[c] + np.trace(W.T @ A_new @ W)
         losses.append(rss / (1 - pi[c] * np.trace(K @ A)) ** 2)
     return losses
 
@@ -62,8 +62,9 @@ def test_shared_form_is_the_formula(store_type, f):
     M = store.sums / n[:, None]
     Z = X - M[y]
     S_w = Z.T @ Z / len(y)
-    A = [(1 - 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
-    expected = np.array([direct(G, A, store.sums, n, pi, gamma) for gamma in gammas])
+    in_sample = [(1 - 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
+    new_sample = [(1 + 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
+    expected = np.array([direct(G, in_sample, store.sums, n, pi, gamma, new_sample) for gamma in gammas])
     inside = np.isfinite(expected) & (losses < 1e6)  # where the leverage was not clamped below 1
     assert inside.mean() >= 0.9
     np.testing.assert_allclose(losses[inside], expected[inside], rtol=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -90,7 +90,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         """
         before = self.__dict__.copy()
         try:
-            if not hasattr(self, "_learner"):
+            if not hasattr(self, "_labels"):
                 self._reset()
             self._learn(X, y, classes, sample_weight, whole=True)
         except BaseException:
@@ -138,22 +138,20 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if not other._has_learned():
             return self
-        check_mergeable(self, other)
         before = self.__dict__.copy()
         try:
             if not self._has_learned():
-                self._reset()
-                theirs = other._learner.store
-                self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype))
-                for name in ("n_features_in_", "feature_names_in_", "expansion_"):
-                    if hasattr(other, name):
-                        setattr(self, name, getattr(other, name))
-            slots, new = self._slots(self._labels.cast(other._labels.seen))
-            self._learner.merge(other._learner, slots)
+                check_mergeable(self, other)
+                self._begin_as(other)
+            with self._learner.locked_with(other._learner):
+                check_mergeable(self, other)
+                slots, new = self._slots(self._labels.cast(other._labels.seen))
+                declared = self._labels.cast(other._labels.declared)
+                self._learner.merge(other._learner, slots)
+                self._commit_labels(new, declared)
         except BaseException:
             self.__dict__ = before
             raise
-        self._commit_labels(new, other._labels.declared)
         return self
 
     def forget(self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -192,6 +190,17 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             features = _check_features(features, weight, store.n_features, store.dtype)
             self._drop_labels(self._learner.forget_rows(features, slots[inverse], weight))
         return self
+
+    def _begin_as(self, other: AnalyticClassifier) -> None:
+        """Become an empty learner of the same features as another; keep the classes that were declared."""
+        labels = getattr(self, "_labels", Labels())
+        self._reset()
+        self._labels = Labels.of(labels.declared)
+        theirs = other._learner.store
+        self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype))
+        for name in ("n_features_in_", "feature_names_in_", "expansion_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def _reset(self) -> None:
         """Drop everything learned."""
@@ -242,7 +251,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         expansion = clone(self.expansion)
         if self.random_state is not None and expansion.get_params(deep=False).get("random_state", 0) is None:
             expansion.set_params(random_state=self.random_state)
-        return expansion.fit(_dense_unless(X, _takes_sparse(expansion)))
+        return expansion.fit(_dense_unless(X, _takes_sparse(expansion)), None)  # FrozenEstimator insists on a y
 
     def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
@@ -296,7 +305,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
     def class_count_(self) -> Array:
         """The sum of sample weights of every class, shape (C,)."""
         self._require_learned("class_count_")
-        return self._by_class(self._learner.store.count)
+        return self._by_class(self._learner.count)
 
     @property
     def class_weight_(self) -> Array:
@@ -370,6 +379,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         p : array of shape (n_samples, n_classes)
         """
         X = self._check_query(X)
+        self._check_parameters()
         temperature = self._learner.temperature(self._rule(), self._labels.seen)
         return self._fill_unseen([softmax(s.astype(np.float64) / temperature, axis=1) for s in self._scores(X)], X, 0.0)
 
@@ -395,7 +405,9 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         return full
 
     def _rule(self) -> Rule:
-        return Rule(self.gamma, self.weighting, self.scale)
+        # A copy, so that a mapping that is changed in place is noticed.
+        weighting = dict(self.weighting) if isinstance(self.weighting, Mapping) else self.weighting
+        return Rule(self.gamma, weighting, self.scale)
 
     def _solution(self, attribute: str | None = None) -> Solution:
         self._require_learned(attribute)

@@ -15,6 +15,7 @@ from aircl.engine.backend import Array
 PENDING_ROWS = 4096
 # .. but not beyond this many bytes, which is enough for wide rows.
 PENDING_BYTES = 64 * 2**20
+SHORT_RUN = 64
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,15 @@ class ClassRows:
     def sums(self) -> Array:
         """The weighted sum of the rows of each touched class, shape (k, f), float64."""
         one = np.ones(len(self.rows)) if self.root_weight is None else self.root_weight
-        pointer = np.append(self.start, len(self.rows))
+        # Short runs in the rows' own dtype, fast; the runs of a class in float64, so that rounding does not grow.
+        n_runs = -(-(self.stop - self.start) // SHORT_RUN)
+        first_run = np.cumsum(n_runs) - n_runs
+        run_start = np.repeat(self.start - SHORT_RUN * first_run, n_runs) + SHORT_RUN * np.arange(n_runs.sum())
         indicator = sparse.csr_matrix(
-            (one.astype(self.rows.dtype), np.arange(len(self.rows)), pointer), shape=(len(self.slots), len(self.rows))
+            (one.astype(self.rows.dtype), np.arange(len(self.rows)), np.append(run_start, len(self.rows))),
+            shape=(len(run_start), len(self.rows)),
         )
-        return np.asarray(indicator @ self.rows, dtype=np.float64)
+        return np.add.reduceat(indicator @ self.rows, first_run, axis=0, dtype=np.float64)
 
     def __iter__(self) -> Iterator[tuple[int, Array]]:
         """Yield each touched slot with its rows."""
@@ -111,7 +116,7 @@ class Pending:
         self._slots = np.append(self._slots, slots)
 
     def take(self) -> ClassRows:
-        """Return what waits, sorted by class, and wait for more. The rows are the caller's until the next call."""
+        """Return what waits, sorted by class, and wait for more. The rows are the caller's until `clear`."""
         assert self._rows is not None
         if self._sorted is None:
             self._sorted = np.empty(self._shape, self._dtype)
@@ -119,3 +124,8 @@ class Pending:
         taken = sort_by_class(self._rows[:n], self._slots, self._weight, out=self._sorted[:n])
         self._slots, self._weight = self._slots[:0], None
         return taken
+
+    def clear(self) -> None:
+        """Blot out the rows that were taken, so that no more than `capacity` rows are ever in memory."""
+        if self._sorted is not None:
+            self._sorted.fill(0.0)

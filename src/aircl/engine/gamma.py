@@ -5,7 +5,9 @@ imbalance. Here every class has its own: with K = (sum_y pi_y A_y + gamma I)^-1 
 
     L_y(gamma) = (RSS_y / n_y) / (1 - h_y)^2,   RSS_y = n_y - 2 W_y's_y + tr(W'A_y W),   h_y = pi_y tr(K A_y) / n_y,
 
-and gamma minimises the mean over classes of log L_y.
+and gamma minimises the mean over classes of the root of L_y, a typical error. (The mean of log L_y does as well on most
+data, but follows single classes down where an interpolating W makes their residual vanish: n < f and a tail of one.)
+A_y is taken in one or two forms, the class's own and one that all classes share.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class GammaPath:
     ----------
     gamma : array of shape (g,)
     criterion : array of shape (g,)
-        Mean over classes of the log of the leave-one-out error.
+        Mean over classes of the root of the leave-one-out error.
     """
 
     gamma: Array
@@ -100,7 +102,11 @@ class Moments:
 
 
 def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Moments:
-    """Take A_y / n_y = (1 - 1/n_y) S_w + m_y'm_y for every class: one sample has no scatter.
+    """Take A_y / n_y from the scatter S_w that all classes share and from the class's mean m_y.
+
+    In the sample the scatter is (1 - 1/n_y) S_w: one sample has none, so the leverage has this factor. A NEW sample of
+    the class scatters around a mean that is itself known from n_y samples, (1 + 1/n_y) S_w: this is what the residual
+    has. Measured, it keeps the tail's error from vanishing where W interpolates.
 
     Cost O(f^3), and O(C f min(C, f)) for each gamma.
     """
@@ -117,14 +123,15 @@ def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Momen
             spread_of_mean[i] = np.square(shrunk @ B.T, dtype=np.float64).sum(axis=1)  # |W'm_y|^2
         else:
             spread_of_mean[i] = np.einsum("ij,ij->i", shrunk @ BB, shrunk, dtype=np.float64)
-    scatter = np.maximum(1.0 - 1.0 / spectrum.count, 0.0)
+    within_sample = np.maximum(1.0 - 1.0 / spectrum.count, 0.0)
+    of_new_sample = 1.0 + 1.0 / spectrum.count
     leverage_of_mean = shrinkage @ np.square(means, dtype=np.float64).T  # m_y'K m_y
     return Moments(
-        leverage=scatter * leverage_of_scatter[:, None] + leverage_of_mean,
-        spread=scatter * spread_of_scatter[:, None] + spread_of_mean,
+        leverage=within_sample * leverage_of_scatter[:, None] + leverage_of_mean,
+        spread=of_new_sample * spread_of_scatter[:, None] + spread_of_mean,
     )
 
 
 def criterion(spectrum: Spectrum, shrinkage: Array, forms: Sequence[Moments]) -> Array:
-    """Return the mean over classes, and over the forms that A_y was taken in, of log L_y, shape (g,)."""
-    return np.asarray(np.mean([np.log(spectrum.losses(shrinkage, form)).mean(axis=1) for form in forms], axis=0))
+    """Return the mean over classes, and over the forms that A_y was taken in, of the root of L_y, shape (g,)."""
+    return np.asarray(np.mean([np.sqrt(spectrum.losses(shrinkage, form)).mean(axis=1) for form in forms], axis=0))

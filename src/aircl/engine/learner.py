@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +96,24 @@ class Learner:
         """Restore with a lock of its own."""
         self.__dict__.update(state, _lock=threading.RLock())
 
+    @property
+    def count(self) -> Array:
+        """n_y by slot, not in the middle of a change."""
+        with self._lock:
+            return self.store.count
+
+    def arrays(self) -> dict[str, Array]:
+        """Return everything that was learned as named arrays, sealed."""
+        with self._lock:
+            return self.store.arrays()
+
+    @contextmanager
+    def locked_with(self, other: Learner) -> Iterator[None]:
+        """Let nothing change in either; one order for all, so that two that merge each other do not wait in a ring."""
+        first, second = sorted((self, other), key=id)
+        with first._lock, second._lock:
+            yield
+
     # -- change --
     def update(self, X: Array, slots: Array, weight: Array | None, n_classes: int) -> None:
         """Learn rows; gamma may lag behind."""
@@ -120,8 +140,7 @@ class Learner:
 
     def merge(self, other: Learner, slots: Array) -> None:
         """Add another learner's statistics, whose class i is `slots[i]` here."""
-        first, second = sorted((self, other), key=id)  # one order for all, so that two merges cannot wait in a ring
-        with first._lock, second._lock:
+        with self.locked_with(other):
             self.store.check_merge(slots)
             self.store.merge(other.store, slots)
             self.lineage |= other.lineage
@@ -194,6 +213,6 @@ class Learner:
                 count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
                 G = self.store.gram(own) * self.store.dtype.type(scale_factor(rule.scale, own, count))
                 spectrum = Spectrum(G, self.store.sums, count, solution.pi)
-                log_error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
-                self._temperature = solution, float(np.exp(log_error)) / len(count)
+                error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
+                self._temperature = solution, float(error) ** 2 / len(count)
             return self._temperature[1]

@@ -15,7 +15,7 @@ from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
 from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
-from aircl.engine.statistics import Statistics, StoreError, rounding
+from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
 
 class PerClass(Statistics):
@@ -154,8 +154,7 @@ class PerClass(Statistics):
     # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store, class by class."""
-        self.flush()
-        self._running = None
+        self.seal()
         other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
@@ -211,7 +210,9 @@ class PerClass(Statistics):
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit)
         for slot in range(store.n_classes):
-            store._moments.append(SecondMoment.of(np.array(arrays[f"moment.{slot}"]), n_features))
+            array = arrays[f"moment.{slot}"]
+            shape = (len(array), n_features) if array.ndim == 2 else (backend.packed_size(n_features),)
+            store._moments.append(SecondMoment.of(checked(array, shape, store.dtype), n_features))
         return store
 
     def __getstate__(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from aircl.engine.backend import Array
 from aircl.engine.gamma import Moments, Spectrum
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
-from aircl.engine.statistics import Statistics, StoreError
+from aircl.engine.statistics import Statistics, StoreError, checked
 
 
 class Pooled(PerClass):
@@ -112,6 +112,8 @@ class Pooled(PerClass):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit)
-        store._folded = backend.unpack(np.array(arrays["folded"]), n_features)
-        store._folded_pi = np.array(arrays["folded_pi"])
+        store._folded = backend.unpack(
+            checked(arrays["folded"], (backend.packed_size(n_features),), store.dtype), n_features
+        )
+        store._folded_pi = checked(arrays["folded_pi"], (store.n_classes,), np.dtype(np.float64))
         return store

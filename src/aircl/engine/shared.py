@@ -10,7 +10,7 @@ import numpy as np
 from aircl.engine import backend
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows, sort_by_class
-from aircl.engine.statistics import Statistics, StoreError, rounding
+from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
 
 class Shared(Statistics):
@@ -69,15 +69,15 @@ class Shared(Statistics):
 
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store."""
-        self.flush()
-        other.flush()
+        self.seal()
+        other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._scatter += other._scatter
         self._add_means(slots, other._count[: other.n_classes], other._center[: other.n_classes])
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: the pairwise update run backwards. All or nothing."""
-        self.flush()
+        self.seal()
         batch = sort_by_class(X, slots, weight)
         left, emptied = self.remaining_count(batch)
         taken = batch.count
@@ -129,7 +129,9 @@ class Shared(Statistics):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit)
-        store._scatter = backend.unpack(np.array(arrays["scatter"]), n_features)
+        store._scatter = backend.unpack(
+            checked(arrays["scatter"], (backend.packed_size(n_features),), store.dtype), n_features
+        )
         return store
 
 

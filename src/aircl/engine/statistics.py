@@ -83,6 +83,7 @@ class Statistics(ABC):
         """Absorb the rows that wait."""
         if len(self._pending):
             self._absorb(self._pending.take())
+            self._pending.clear()
 
     @abstractmethod
     def _absorb(self, batch: ClassRows) -> None:
@@ -180,10 +181,18 @@ class Statistics(ABC):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = cls(n_features, dtype, memory_limit)
-        store._count = np.array(arrays["count"])
-        store._center = np.array(arrays["center"])
-        store.n_classes = len(store._count)
+        n_classes = len(arrays["count"])
+        store._count = checked(arrays["count"], (n_classes,), np.dtype(np.float64))
+        store._center = checked(arrays["center"], (n_classes, n_features), np.dtype(np.float64))
+        store.n_classes = n_classes
         return store
+
+
+def checked(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a copy of a stored array, or say that it is not what it should be."""
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"an array is {array.dtype}{list(array.shape)} where {dtype}{list(shape)} belongs")
+    return np.array(array)
 
 
 def rounding(dtype: np.dtype[Any], size: int, energy: float) -> float:
