@@ -5,9 +5,9 @@ imbalance. Here every class has its own: with K = (sum_y pi_y A_y + gamma I)^-1 
 
     L_y(gamma) = (RSS_y / n_y) / (1 - h_y)^2,   RSS_y = n_y - 2 W_y's_y + tr(W'A_y W),   h_y = pi_y tr(K A_y) / n_y,
 
-and gamma minimises the mean over classes of the root of L_y, a typical error. (The mean of log L_y does as well on most
-data, but follows single classes down where an interpolating W makes their residual vanish: n < f and a tail of one.)
-A_y is taken in one or two forms, the class's own and one that all classes share.
+and gamma minimises the mean over classes of log L_y. A_y is taken in two forms where the store has both, the class's
+own and one that all classes share, and L_y is the mean of the two: either alone can vanish for a class of one or two
+samples when there are more features than samples and W interpolates; the larger of the two then decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GammaPath:
     ----------
     gamma : array of shape (g,)
     criterion : array of shape (g,)
-        Mean over classes of the root of the leave-one-out error.
+        Mean over classes of the log of the leave-one-out error.
     """
 
     gamma: Array
@@ -104,9 +104,9 @@ class Moments:
 def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Moments:
     """Take A_y / n_y from the scatter S_w that all classes share and from the class's mean m_y.
 
-    In the sample the scatter is (1 - 1/n_y) S_w: one sample has none, so the leverage has this factor. A NEW sample of
-    the class scatters around a mean that is itself known from n_y samples, (1 + 1/n_y) S_w: this is what the residual
-    has. Measured, it keeps the tail's error from vanishing where W interpolates.
+    In the sample the scatter is (1 - 1/n_y) S_w: one sample has none, so the leverage has this factor. A new sample of
+    the class scatters by S_w whatever n_y is, and that is what the residual has: measured, it keeps the error of the
+    tail from vanishing where W interpolates.
 
     Cost O(f^3), and O(C f min(C, f)) for each gamma.
     """
@@ -124,14 +124,14 @@ def shared_moments(spectrum: Spectrum, within: Array, shrinkage: Array) -> Momen
         else:
             spread_of_mean[i] = np.einsum("ij,ij->i", shrunk @ BB, shrunk, dtype=np.float64)
     within_sample = np.maximum(1.0 - 1.0 / spectrum.count, 0.0)
-    of_new_sample = 1.0 + 1.0 / spectrum.count
     leverage_of_mean = shrinkage @ np.square(means, dtype=np.float64).T  # m_y'K m_y
     return Moments(
         leverage=within_sample * leverage_of_scatter[:, None] + leverage_of_mean,
-        spread=of_new_sample * spread_of_scatter[:, None] + spread_of_mean,
+        spread=spread_of_scatter[:, None] + spread_of_mean,
     )
 
 
 def criterion(spectrum: Spectrum, shrinkage: Array, forms: Sequence[Moments]) -> Array:
-    """Return the mean over classes, and over the forms that A_y was taken in, of the root of L_y, shape (g,)."""
-    return np.asarray(np.mean([np.sqrt(spectrum.losses(shrinkage, form)).mean(axis=1) for form in forms], axis=0))
+    """Return the mean over classes of log L_y, with L_y the mean over the forms that A_y was taken in, shape (g,)."""
+    losses = np.mean([spectrum.losses(shrinkage, form) for form in forms], axis=0)
+    return np.asarray(np.log(losses).mean(axis=1))

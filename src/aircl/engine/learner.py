@@ -213,6 +213,6 @@ class Learner:
                 count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
                 G = self.store.gram(own) * self.store.dtype.type(scale_factor(rule.scale, own, count))
                 spectrum = Spectrum(G, self.store.sums, count, solution.pi)
-                error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
-                self._temperature = solution, float(error) ** 2 / len(count)
+                log_error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
+                self._temperature = solution, float(np.exp(log_error)) / len(count)
             return self._temperature[1]
