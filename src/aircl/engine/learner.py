@@ -199,7 +199,7 @@ class Learner:
 
     def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
         shrinkage = spectrum.shrinkage(gammas)
-        return criterion(spectrum, shrinkage, self.store.moments(spectrum, shrinkage, own))
+        return criterion(self.store.losses(spectrum, shrinkage, own))
 
     def temperature(self, rule: Rule, labels: Array) -> float:
         """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.

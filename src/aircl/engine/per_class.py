@@ -10,7 +10,7 @@ import numpy as np
 from aircl.engine import backend
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows, sort_by_class
-from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.gamma import Spectrum, own_losses
 from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
 from aircl.engine.probes import Probes
@@ -144,12 +144,11 @@ class PerClass(Statistics):
         S /= self.dtype.type(count.sum())
         return S
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the shared form and that of the classes' own A_y: measured, the two together choose best."""
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, from a shared scatter and from its own A_y."""
         probes = Probes(spectrum, shrinkage)
-        traces = np.array([moment.traces(probes, slot) for slot, moment in enumerate(self._moments)])  # (C, 2, g)
-        leverage, spread = (traces / spectrum.count[:, None, None]).transpose(1, 2, 0)
-        return [*super().moments(spectrum, shrinkage, pi), Moments(leverage, spread)]
+        traces = np.array([moment.traces(probes, slot) for slot, moment in enumerate(self._moments)])
+        return [*super().losses(spectrum, shrinkage, pi), own_losses(spectrum, shrinkage, traces)]
 
     # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from aircl.engine import backend
 from aircl.engine.backend import Array
-from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.gamma import Spectrum
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
 from aircl.engine.statistics import Statistics, StoreError, checked
@@ -65,15 +65,18 @@ class Pooled(PerClass):
 
     def within(self, pi: Array) -> Array:
         """Return the mean of the class covariances under the weights pi: all that the folded sum still tells."""
-        S = self.gram(pi)
         count = self.count
+        degrees_of_freedom = float(pi @ np.maximum(count - 1.0, 0.0))
+        if degrees_of_freedom == 0.0:  # one sample a class: no scatter
+            return backend.lower_zeros(self.n_features, self.dtype)
+        S = self.gram(pi)
         backend.add_gram(S, self.sums * np.sqrt(pi / count)[:, None], alpha=-1.0)
-        S /= self.dtype.type(max(pi @ np.maximum(count - 1.0, 0.0), np.finfo(self.dtype).tiny))
+        S /= self.dtype.type(degrees_of_freedom)
         return S
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the shared form: the A_y of closed phases are gone."""
-        return Statistics.moments(self, spectrum, shrinkage, pi)
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return the estimates from a shared scatter: the A_y of closed phases are gone."""
+        return Statistics.losses(self, spectrum, shrinkage, pi)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Moments, Spectrum, shared_moments
+from aircl.engine.gamma import Spectrum, shared_losses
 
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
@@ -118,9 +118,9 @@ class Statistics(ABC):
     def within(self, pi: Array) -> Array:
         """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the forms of A_y that the choice of gamma averages over: here, all classes share S_w."""
-        return [shared_moments(spectrum, self.within(pi), shrinkage)]
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w."""
+        return shared_losses(spectrum, shrinkage, self.within(pi))
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
