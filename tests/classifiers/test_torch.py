@@ -306,12 +306,15 @@ def test_rows_that_were_not_learned_cannot_be_forgotten():
             unchanged(clf, before)
 
 
-def test_a_memory_limit_is_refused():
+def test_a_memory_limit_is_refused(tmp_path):
     X, y = problem()
     clf = AIRClassifier(1.0, memory_limit="4GB")
     with pytest.raises(ValueError, match="memory_limit=None"):
         clf.partial_fit(torch.from_numpy(X), y)
     assert not hasattr(clf, "_learner")
+    clf.fit(X, y).save(tmp_path / "limited")
+    with pytest.raises(ValueError, match="Load it without"):
+        AIRClassifier.load(tmp_path / "limited", device="cpu")
 
 
 def test_a_foreign_expansion_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -95,7 +95,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         """
         before = self.__dict__.copy()
         try:
-            if not hasattr(self, "_learner"):
+            if not hasattr(self, "_labels"):
                 self._reset()
             self._learn(X, y, classes, sample_weight, whole=True)
         except BaseException:
@@ -143,22 +143,20 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if not other._has_learned():
             return self
-        check_mergeable(self, other)
         before = self.__dict__.copy()
         try:
             if not self._has_learned():
-                self._reset()
-                theirs = other._learner.store
-                self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype, theirs.backend))
-                for name in ("n_features_in_", "feature_names_in_", "expansion_"):
-                    if hasattr(other, name):
-                        setattr(self, name, getattr(other, name))
-            slots, new = self._slots(self._labels.cast(other._labels.seen))
-            self._learner.merge(other._learner, slots)
+                check_mergeable(self, other)
+                self._begin_as(other)
+            with self._learner.locked_with(other._learner):
+                check_mergeable(self, other)
+                slots, new = self._slots(self._labels.cast(other._labels.seen))
+                declared = self._labels.cast(other._labels.declared)
+                self._learner.merge(other._learner, slots)
+                self._commit_labels(new, declared)
         except BaseException:
             self.__dict__ = before
             raise
-        self._commit_labels(new, other._labels.declared)
         return self
 
     def forget(self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -197,6 +195,17 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             features = _check_features(features, weight, store.n_features, store.dtype)
             self._drop_labels(self._learner.forget_rows(features, slots[inverse], weight))
         return self
+
+    def _begin_as(self, other: AnalyticClassifier) -> None:
+        """Become an empty learner of the same features as another; keep the classes that were declared."""
+        labels = getattr(self, "_labels", Labels())
+        self._reset()
+        self._labels = Labels.of(labels.declared)
+        theirs = other._learner.store
+        self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype, theirs.backend))
+        for name in ("n_features_in_", "feature_names_in_", "expansion_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def _reset(self) -> None:
         """Drop everything learned."""
@@ -306,7 +315,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
     def class_count_(self) -> Array:
         """The sum of sample weights of every class, shape (C,)."""
         self._require_learned("class_count_")
-        return self._by_class(self._backend.asarray(self._learner.store.count))
+        return self._by_class(self._backend.asarray(self._learner.count))
 
     @property
     def class_weight_(self) -> Array:
@@ -401,6 +410,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         p : array of shape (n_samples, n_classes)
         """
         X = self._check_query(X)
+        self._check_parameters()
         temperature = self._learner.temperature(self._rule(), self._labels.seen)
         backend = self._backend
         blocks = [backend.softmax(backend.double(scores) / temperature) for scores in self._scores(X)]
@@ -430,7 +440,9 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         return full
 
     def _rule(self) -> Rule:
-        return Rule(self.gamma, self.weighting, self.scale)
+        # A copy, so that a mapping that is changed in place is noticed.
+        weighting = dict(self.weighting) if isinstance(self.weighting, Mapping) else self.weighting
+        return Rule(self.gamma, weighting, self.scale)
 
     def _solution(self, attribute: str | None = None) -> Solution:
         self._require_learned(attribute)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from aircl.engine.statistics import StoreError
 
@@ -18,6 +19,8 @@ def expansion_hash(expansion: Any) -> str | None:
     """Return a hash of what a fitted expansion does to its input."""
     if expansion is None:
         return None
+    if isinstance(expansion, FrozenEstimator):
+        return expansion_hash(expansion.estimator)
     if not hasattr(expansion, "_state_arrays"):
         return str(joblib.hash(expansion))
     digest = hashlib.sha256(type(expansion).__name__.encode())
@@ -41,13 +44,24 @@ def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
     }
 
 
+def _same_settings(ours: Any, theirs: Any) -> bool:
+    """Tell whether two expansions, as parameters, may have been the same. One that is frozen brings its own."""
+    if any(isinstance(expansion, FrozenEstimator) for expansion in (ours, theirs)):
+        return ours is not None and theirs is not None
+    return type(ours) is type(theirs) and repr(ours) == repr(theirs)
+
+
 def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> None:
     """Raise unless what `theirs` has learned can be added to `ours`."""
+    if ours.store == "pooled" and ours.weighting != theirs.weighting:
+        raise StoreError(
+            f"cannot merge folded phases of different weightings: {ours.weighting!r} here, {theirs.weighting!r} there."
+        )
     if not ours._has_learned():
-        if ours.store != theirs._learner.store.name or (ours.expansion is None) != (theirs.expansion_ is None):
+        if ours.store != theirs._learner.store.name or not _same_settings(ours.expansion, theirs.expansion):
             raise StoreError(
                 f"cannot merge: store={ours.store!r} and expansion={ours.expansion!r} here, "
-                f"{theirs._learner.store.name!r} and {theirs.expansion_!r} there. Make them equal."
+                f"{theirs._learner.store.name!r} and {theirs.expansion!r} there. Make them equal."
             )
         return
     mine, yours = fingerprint(ours), fingerprint(theirs)
@@ -57,10 +71,6 @@ def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> Non
             f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
             "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
             "same random_state."
-        )
-    if ours.store == "pooled" and (ours.weighting != theirs.weighting):
-        raise StoreError(
-            f"cannot merge folded phases of different weightings: {ours.weighting!r} here, {theirs.weighting!r} there."
         )
     if ours._learner.lineage & theirs._learner.lineage:
         raise StoreError(

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from aircl.engine.backend import Array
 from aircl.engine.tensors import on_cpu
 
-_KINDS = {"b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings", "T": "strings"}
+_KINDS = {"b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings"}
 _ALLOWED = "Labels must be all strings, all whole numbers or all booleans."
 
 
@@ -21,13 +21,18 @@ def check_labels(y: Any) -> Array:
     if isinstance(y, list | tuple) and not any(isinstance(label, list | tuple | np.ndarray) for label in y[:1]):
         # np.asarray([1, "a"]) would quietly turn the number into a string.
         y = np.fromiter(y, dtype=object, count=len(y)) if len(y) else np.zeros(0)
+    y = np.asarray(y)  # pandas' own types become objects here, so that no boolean is taken for a number
+    if y.dtype.kind == "T":  # NumPy's strings of variable length
+        y = y.astype(object)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         y = _from_objects(y)
     if y.dtype.kind not in _KINDS:
         raise ValueError(f"Unknown label type: dtype {y.dtype}. {_ALLOWED}")
-    if y.dtype.kind == "T":
-        y = y.astype(str)
+    if y.dtype.kind == "u":
+        if len(y) and y.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"the label {y.max()} is too large for a 64-bit integer. {_ALLOWED}")
+        y = y.astype(np.int64)  # beside signed ones, NumPy would turn them into floats
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
             raise ValueError(f"Input y contains NaN or infinity. {_ALLOWED}")
@@ -38,11 +43,17 @@ def check_labels(y: Any) -> Array:
 def _from_objects(y: Array) -> Array:
     """Give an object array the dtype that its values all have."""
     types = set(map(type, y.tolist()))
-    for allowed, dtype in ((str, str), (bool | np.bool_, bool), (int | np.integer, np.int64)):
-        if all(issubclass(t, allowed) and (allowed is not int | np.integer or t is not bool) for t in types):
-            return y.astype(dtype)
-    if all(issubclass(t, int | float | np.integer | np.floating) and t is not bool for t in types):
-        return y.astype(np.float64)
+    try:
+        if all(issubclass(t, str) for t in types):
+            return y.astype(str)
+        if all(issubclass(t, bool | np.bool_) for t in types):
+            return y.astype(bool)
+        if bool not in types and all(issubclass(t, int | np.integer) for t in types):
+            return y.astype(np.int64)
+        if bool not in types and all(issubclass(t, int | float | np.integer | np.floating) for t in types):
+            return y.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"y has labels that are too large for a 64-bit integer. {_ALLOWED}") from None
     names = ", ".join(sorted(t.__name__ for t in types))
     raise ValueError(f"Unknown label type: y mixes values of the types {names}. {_ALLOWED}")
 

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from aircl.classifiers.fingerprint import expansion_hash
-from aircl.classifiers.labels import Labels
+from aircl.classifiers.labels import Labels, check_labels
 from aircl.engine import STORES, GammaPath, Learner
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.learner import GammaMemory
@@ -63,11 +63,13 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     backend = NUMPY if device is None else torch_backend(device)
     header, arrays = _read(path)
-    if header["class"] != cls.__name__:
-        raise FileError(f"{path} holds a {header['class']}: load it with {header['class']}.load.")
+    if (name := header.get("class")) != cls.__name__:
+        raise FileError(f"{path} holds a {name}: load it with {name}.load.")
     try:
         return _unpack(cls, header, arrays, expansion, weighting, backend)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+    except FileError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
 
@@ -99,7 +101,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             if text is None:
                 raise FileError(f"{path} is a safetensors file, but not one that aircl wrote.")
             header = json.loads(text)
-            version = header.get("format")
+            version = header.get("format") if isinstance(header, dict) else None
             if not isinstance(version, int) or version > FORMAT:
                 raise FileError(
                     f"{path} has format {version!r}; this aircl reads up to format {FORMAT}. Install a newer aircl."
@@ -128,11 +130,12 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
         "class": type(classifier).__name__,
         "parameters": parameters,
         "expansion": _pack_expansion(expansion, fitted),
+        "labels": _pack_labels(getattr(classifier, "_labels", Labels())),
         "learned": None,
     }
     if not hasattr(classifier, "_learner"):
         return header, {}
-    learner, labels = classifier._learner, classifier._labels
+    learner = classifier._learner
     arrays = {f"statistics.{name}": array for name, array in learner.arrays().items()}
     if fitted is not None and hasattr(fitted, "_state_arrays"):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
@@ -145,9 +148,6 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
         "feature_names_in": None if names is None else names.tolist(),
         "n_features": learner.store.n_features,
         "dtype": str(learner.store.dtype),
-        "seen": labels.seen.tolist(),
-        "declared": labels.declared.tolist(),
-        "label_type": "str" if labels.seen.dtype.kind == "U" else str(labels.seen.dtype),
         "lineage": sorted(learner.lineage),
         "gamma": None if memory is None else [memory.gamma, memory.count, memory.n_classes],
     }
@@ -163,23 +163,27 @@ def _unpack(
     backend: NumpyBackend,
 ) -> Classifier:
     parameters = dict(header["parameters"])
+    if (limit := parameters["memory_limit"]) is not None and not backend.spills:
+        raise FileError(
+            f"the file was saved with memory_limit={limit!r}, which {backend.name} cannot keep. Load it without "
+            "device=, set memory_limit=None and save it again."
+        )
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
     fitted_arrays = {name: backend.asarray(array) for name, array in _below("expansion.", arrays).items()}
     unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
     classifier = cls(**parameters, expansion=unfitted)
+    labels = _unpack_labels(header["labels"])
+    if len(labels.classes):
+        classifier._labels, classifier.classes_ = labels, labels.classes
     learned = header["learned"]
     if learned is None:
         return classifier
+    classifier._labels = labels
     classifier.expansion_ = fitted
     classifier.n_features_in_ = learned["n_features_in"]
     if learned["feature_names_in"] is not None:
         classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
-    labels = classifier._labels = Labels()
-    labels.add(np.array(learned["seen"], dtype=learned["label_type"]))
-    if learned["declared"]:
-        labels.declare(np.array(learned["declared"], dtype=learned["label_type"]))
-    classifier.classes_ = labels.classes
     with backend.computing():
         store = STORES[parameters["store"]].from_arrays(
             _below("statistics.", arrays),
@@ -188,12 +192,35 @@ def _unpack(
             parse_bytes(classifier.memory_limit),
             backend,
         )
+    if store.n_classes != len(labels):
+        raise FileError(f"the file names {len(labels)} classes but has statistics of {store.n_classes}.")
     classifier._learner = Learner(store, set(learned["lineage"]))
     if learned["gamma"] is not None:
         gamma, count, n_classes = learned["gamma"]
         path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"])
         classifier._learner.gamma_memory = GammaMemory(classifier._rule(), gamma, count, n_classes, path)
     return classifier
+
+
+def _pack_labels(labels: Labels) -> dict[str, Any]:
+    array = labels.seen if len(labels) else labels.declared
+    return {
+        "seen": labels.seen.tolist(),
+        "declared": labels.declared.tolist(),
+        "type": "str" if array.dtype.kind == "U" else str(array.dtype),
+    }
+
+
+def _unpack_labels(packed: dict[str, Any]) -> Labels:
+    seen, declared = (np.array(packed[name], dtype=packed["type"]) for name in ("seen", "declared"))
+    if len(np.unique(seen)) != len(seen):
+        raise FileError("the file names a class twice.")
+    labels = Labels()
+    if len(seen):
+        labels.add(check_labels(seen))
+    if len(declared):
+        labels.declare(check_labels(declared))
+    return labels
 
 
 def _below(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -104,9 +104,8 @@ class Pending:
     def add(self, X: Array, slots: Array, weight: Array | None) -> None:
         """Copy rows into the buffer; there must be room."""
         if self._rows is None:
-            self._rows = self._backend.empty(
-                self._shape, self._dtype
-            )  # the system gives the pages when they are written to
+            # The system gives the pages when they are written to.
+            self._rows = self._backend.empty(self._shape, self._dtype)
         held = len(self)
         self._rows[held : held + len(X)] = X
         if weight is not None or self._weight is not None:
@@ -115,7 +114,7 @@ class Pending:
         self._slots = np.append(self._slots, slots)
 
     def take(self) -> ClassRows:
-        """Return what waits, sorted by class, and wait for more. The rows are the caller's until the next call."""
+        """Return what waits, sorted by class, and wait for more. The rows are the caller's until `clear`."""
         assert self._rows is not None
         if self._sorted is None:
             self._sorted = self._backend.empty(self._shape, self._dtype)
@@ -123,3 +122,8 @@ class Pending:
         taken = sort_by_class(self._rows[:n], self._slots, self._weight, out=self._sorted[:n])
         self._slots, self._weight = self._slots[:0], None
         return taken
+
+    def clear(self) -> None:
+        """Blot out the rows that were taken, so that no more than `capacity` rows are ever in memory."""
+        if self._sorted is not None:
+            self._sorted[:] = 0.0

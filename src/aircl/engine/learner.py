@@ -102,6 +102,19 @@ class Learner:
         with self._lock, self.store.backend.computing():
             yield
 
+    @property
+    def count(self) -> Array:
+        """n_y by slot, not in the middle of a change."""
+        with self._lock:
+            return self.store.count
+
+    @contextmanager
+    def locked_with(self, other: Learner) -> Iterator[None]:
+        """Let nothing change in either; one order for all, so that two that merge each other do not wait in a ring."""
+        first, second = sorted((self, other), key=id)
+        with first._computing(), second._computing():
+            yield
+
     # -- change --
     def update(self, X: Array, slots: Array, weight: Array | None, n_classes: int) -> None:
         """Learn rows; gamma may lag behind."""
@@ -128,8 +141,7 @@ class Learner:
 
     def merge(self, other: Learner, slots: Array) -> None:
         """Add another learner's statistics, whose class i is `slots[i]` here."""
-        first, second = sorted((self, other), key=id)  # one order for all, so that two merges cannot wait in a ring
-        with first._computing(), second._computing():
+        with self.locked_with(other):
             self.store.check_merge(slots)
             self.store.merge(other.store, slots)
             self.lineage |= other.lineage
@@ -194,7 +206,7 @@ class Learner:
 
     def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
         shrinkage = spectrum.shrinkage(gammas)
-        return criterion(spectrum, shrinkage, self.store.moments(spectrum, shrinkage, own))
+        return criterion(self.store.losses(spectrum, shrinkage, own))
 
     def temperature(self, rule: Rule, labels: Array) -> float:
         """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.

@@ -10,12 +10,12 @@ import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
-from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.gamma import Spectrum, own_losses
 from aircl.engine.memory import DiskSpace, available_memory
 from aircl.engine.moment import SecondMoment
 from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
-from aircl.engine.statistics import Statistics, StoreError, rounding
+from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
 
 class PerClass(Statistics):
@@ -153,18 +153,17 @@ class PerClass(Statistics):
         S /= float(count.sum())
         return S
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the shared form and that of the classes' own A_y: measured, the two together choose best."""
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, from a shared scatter and from its own A_y."""
         probes = Probes(spectrum, shrinkage)
-        traces = [moment.traces(probes, slot) for slot, moment in enumerate(self._moments)]
-        leverage, spread = (self.backend.stack(list(trace)).T / spectrum.count for trace in zip(*traces, strict=True))
-        return [*super().moments(spectrum, shrinkage, pi), Moments(leverage, spread)]
+        traces = [self.backend.stack(list(moment.traces(probes, slot))) for slot, moment in enumerate(self._moments)]
+        own = own_losses(spectrum, shrinkage, self.backend.stack(traces))
+        return [*super().losses(spectrum, shrinkage, pi), own]
 
     # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store, class by class."""
-        self.flush()
-        self._running = None
+        self.seal()
         other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
@@ -229,7 +228,10 @@ class PerClass(Statistics):
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
         for slot in range(store.n_classes):
-            store._moments.append(SecondMoment.of(backend.asarray(arrays[f"moment.{slot}"]), n_features))
+            array = arrays[f"moment.{slot}"]
+            shape = (len(array), n_features) if array.ndim == 2 else (packed_size(n_features),)
+            array = backend.asarray(checked(array, shape, store.dtype))
+            store._moments.append(SecondMoment.of(array, n_features))
         return store
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend
-from aircl.engine.gamma import Moments, Spectrum
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
+from aircl.engine.gamma import Spectrum
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
-from aircl.engine.statistics import Statistics, StoreError
+from aircl.engine.statistics import Statistics, StoreError, checked
 
 
 class Pooled(PerClass):
@@ -70,15 +70,18 @@ class Pooled(PerClass):
 
     def within(self, pi: Array) -> Array:
         """Return the mean of the class covariances under the weights pi: all that the folded sum still tells."""
-        S = self.gram(pi)
         count, sums = self.count, self.sums
+        degrees_of_freedom = float(pi @ np.maximum(count - 1.0, 0.0))
+        if degrees_of_freedom == 0.0:  # one sample a class: no scatter
+            return self.backend.lower_zeros(self.n_features, self.dtype)
+        S = self.gram(pi)
         self.backend.add_gram(S, sums * self.backend.column(np.sqrt(pi / count), sums), alpha=-1.0)
-        S /= float(max(pi @ np.maximum(count - 1.0, 0.0), np.finfo(self.dtype).tiny))
+        S /= degrees_of_freedom
         return S
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the shared form: the A_y of closed phases are gone."""
-        return Statistics.moments(self, spectrum, shrinkage, pi)
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return the estimates from a shared scatter: the A_y of closed phases are gone."""
+        return Statistics.losses(self, spectrum, shrinkage, pi)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""
@@ -123,6 +126,7 @@ class Pooled(PerClass):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
-        store._folded = backend.unpack(backend.asarray(arrays["folded"]), n_features)
-        store._folded_pi = np.array(arrays["folded_pi"])
+        folded = checked(arrays["folded"], (packed_size(n_features),), store.dtype)
+        store._folded = backend.unpack(backend.asarray(folded), n_features)
+        store._folded_pi = np.array(checked(arrays["folded_pi"], (store.n_classes,), np.dtype(np.float64)))
         return store

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
-from aircl.engine.statistics import Statistics, StoreError, rounding
+from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
 
 class Shared(Statistics):
@@ -77,15 +77,15 @@ class Shared(Statistics):
 
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store."""
-        self.flush()
-        other.flush()
+        self.seal()
+        other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._scatter += other._scatter
         self._add_means(slots, other._count[: other.n_classes], other._center[: other.n_classes])
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: the pairwise update run backwards. All or nothing."""
-        self.flush()
+        self.seal()
         backend, batch = self.backend, sort_by_class(X, slots, weight)
         touched = backend.index(batch.slots)
         left, emptied = self.remaining_count(batch)
@@ -143,5 +143,6 @@ class Shared(Statistics):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
-        store._scatter = backend.unpack(backend.asarray(arrays["scatter"]), n_features)
+        scatter = checked(arrays["scatter"], (packed_size(n_features),), store.dtype)
+        store._scatter = backend.unpack(backend.asarray(scatter), n_features)
         return store

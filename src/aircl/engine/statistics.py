@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Moments, Spectrum, shared_moments
+from aircl.engine.gamma import Spectrum, shared_losses
 
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
@@ -98,6 +98,7 @@ class Statistics(ABC):
         """Absorb the rows that wait."""
         if len(self._pending):
             self._absorb(self._pending.take())
+            self._pending.clear()
 
     @abstractmethod
     def _absorb(self, batch: ClassRows) -> None:
@@ -132,9 +133,9 @@ class Statistics(ABC):
     def within(self, pi: Array) -> Array:
         """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
 
-    def moments(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Moments]:
-        """Return the forms of A_y that the choice of gamma averages over: here, all classes share S_w."""
-        return [shared_moments(spectrum, self.within(pi), shrinkage)]
+    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w."""
+        return shared_losses(spectrum, shrinkage, self.within(pi))
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
@@ -201,10 +202,18 @@ class Statistics(ABC):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = cls(n_features, dtype, memory_limit, backend)
-        store._count = np.array(arrays["count"])
-        store._center = backend.asarray(arrays["center"])
-        store.n_classes = len(store._count)
+        n_classes = len(arrays["count"])
+        store._count = np.array(checked(arrays["count"], (n_classes,), np.dtype(np.float64)))
+        store._center = backend.asarray(checked(arrays["center"], (n_classes, n_features), np.dtype(np.float64)))
+        store.n_classes = n_classes
         return store
+
+
+def checked(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a stored array, or say that it is not what it should be."""
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f"an array is {array.dtype}{list(array.shape)} where {dtype}{list(shape)} belongs")
+    return array
 
 
 def rounding(dtype: np.dtype[Any], size: int, energy: float) -> float:
