@@ -1,6 +1,6 @@
 """Speed and memory of the engine, as ratios measured in one process (memory: in one process each).
 
-    python benchmarks/engine.py [--only learn,stream,memory,batch,import] [--quick]
+    python benchmarks/engine.py [--only learn,stream,memory,batch,classes,import] [--quick]
 
 Baselines: one float32 SYRK of all rows and Cholesky solves in float64, the dtype of the engine's solve; Algorithm 2 as
 written (dense float64 A_y, explicit inverse); its public form, which touches all classes in every batch. The latter two
@@ -210,6 +210,42 @@ def bench_batch(quick: bool) -> None:
         say(f"partial_fit of 64 rows, f={f}, {name}: C=1000 over C=10", f"{ratio:.2f}x", "independent of C: about 1")
 
 
+def bench_classes(quick: bool) -> None:
+    """Thousands of classes, long-tailed, in ten phases; nothing may be quadratic in C beyond the C x f weights."""
+    from aircl import AIRClassifier
+
+    n, f, C = (100_000 if quick else 1_000_000), 512, 10_000
+    rng = np.random.default_rng(0)
+    means = rng.standard_normal((C, f), dtype=np.float32)
+    tail = np.arange(1, C + 1) ** -0.7
+    y = np.concatenate([np.arange(C), rng.choice(C, size=n - C, p=tail / tail.sum())])
+    phase = rng.permutation(C)[y] * 10 // C
+    order = np.lexsort((rng.random(n), phase))
+    say(f"n={n}, f={f}, C={C}, largest class {np.bincount(y).max()}, smallest {np.bincount(y).min()}", "")
+    test = rng.integers(0, C, 10_000)
+    X_test = means[test] + 4 * rng.standard_normal((len(test), f), dtype=np.float32)
+    for name in ("shared", "pooled"):
+        clf = AIRClassifier(store=name)
+
+        def run(clf=clf):
+            for part in np.split(order, np.flatnonzero(np.diff(phase[order])) + 1):
+                for start in range(0, len(part), 5000):
+                    rows = part[start : start + 5000]
+                    noise = rng.standard_normal((len(rows), f), dtype=np.float32)
+                    clf.partial_fit(means[y[rows]] + 4 * noise, y[rows])
+                clf.end_phase()
+
+        learning, _ = timed(run)
+        solving, _ = timed(clf.refresh)
+        predicting, predicted = timed(clf.predict, X_test)
+        accuracy = 100 * np.mean(predicted == test)
+        say(f"  {name}: learn (rows made on the fly), solve with auto gamma", f"{learning:.0f} s, {solving:.1f} s")
+        say(
+            f"  {name}: predict 10000 rows; statistics; accuracy",
+            f"{predicting:.1f} s; {clf.nbytes_ / 2**20:.0f} MiB; {accuracy:.0f} %",
+        )
+
+
 def bench_import(quick: bool) -> None:
     for what, code, target in (
         ("import aircl", "import aircl", "< 1 s"),
@@ -228,6 +264,7 @@ BENCHES = {
     "stream": bench_stream,
     "memory": bench_memory,
     "batch": bench_batch,
+    "classes": bench_classes,
     "import": bench_import,
 }
 

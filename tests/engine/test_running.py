@@ -43,3 +43,20 @@ def test_a_stream_without_predictions_does_not_pay_for_them():
     for _ in range(5):
         store.update(np.ones((4096, 4)), np.zeros(4096, dtype=int), None)
     assert store._running is None
+
+
+def test_a_factor_that_is_summed_often_is_packed_while_there_is_room():
+    rng = np.random.default_rng(0)
+    f, n = 400, 150
+    X, y = rng.normal(size=(2 * n, f)), np.repeat([0, 1], n)
+    limit = PerClass(f, np.dtype(np.float64)).workspace_bytes + 2 * n * f * 8 + f * f * 8 + 10**5
+    roomy, tight = PerClass(f, np.dtype(np.float64)), PerClass(f, np.dtype(np.float64), limit)
+    for store in (roomy, tight):
+        store.grow(2)
+        store.update(X, y, None)
+        for step in range(1, 8):
+            pi = np.array([1.0, step])
+            G = np.tril(store.gram(pi))
+            np.testing.assert_allclose(G, np.tril((X * pi[y][:, None]).T @ X), atol=1e-9)
+    assert [moment.is_packed for moment in roomy._moments] == [False, True]
+    assert [moment.is_packed for moment in tight._moments] == [False, False]

@@ -29,6 +29,7 @@ class SecondMoment:
         self.n_features = n_features
         self.dtype = dtype
         self.backend = backend
+        self.times_summed = 0
         # A file holds what memory would: rows (2-d) or a packed matrix (1-d).
         self._held: Factor | Array | OnDisk = Factor(n_features, dtype, backend)
 

@@ -17,13 +17,18 @@ from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
 from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
+# A factor that has been summed this often, with this many rows, is packed if the memory limit allows it.
+OFTEN = 3
+MANY_ROWS = 100
+
 
 class PerClass(Statistics):
     """Counts, sums and one second moment A_y per class.
 
     A class with fewer than f/2 rows is held as a factor, a larger one as a packed symmetric matrix, so the memory is
-    bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums. Beyond the memory limit they move to files; tensors
-    have no limit.
+    bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums; where predictions between batches keep changing the
+    weights, larger factors are packed earlier, while there is room. Beyond the memory limit they move to files;
+    tensors have no limit.
     """
 
     name = "per-class"
@@ -107,9 +112,25 @@ class PerClass(Statistics):
         running = self._running
         if running is None or not running.can_follow(pi, self.count):
             running = RunningGram(self.backend.lower_zeros(self.n_features, self.dtype))
-        self._add_moments(running.G, running.follow(pi))
+        difference = running.follow(pi)
+        self._pack_what_is_summed_often(difference)
+        self._add_moments(running.G, difference)
         self._running = running
         return self.backend.copy(running.G)
+
+    def _pack_what_is_summed_often(self, difference: Array) -> None:
+        """Pack factors of many rows whose weight keeps changing, while there is room: f^2 adds against r f^2."""
+        if not self.backend.spills:  # the room on another device is not known
+            return
+        size = packed_size(self.n_features) * self.dtype.itemsize
+        room = self._room()
+        for slot in np.flatnonzero(difference).tolist():
+            moment = self._moments[slot]
+            moment.times_summed += 1
+            often = moment.times_summed > OFTEN and moment.n_rows > MANY_ROWS
+            if often and not moment.is_packed and room + moment.nbytes > size:
+                room += moment.nbytes - size
+                moment.pack()
 
     def _add_moments(self, G: Array, pi: Array) -> None:
         """Add sum_y pi_y A_y to G; weights may be negative."""
@@ -216,23 +237,13 @@ class PerClass(Statistics):
             arrays[f"moment.{slot}"] = self.backend.to_numpy(moment.array())
         return arrays
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: dict[str, Array],
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> Self:
-        """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
-        for slot in range(store.n_classes):
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        super()._restore(arrays)
+        for slot in range(self.n_classes):
             array = arrays[f"moment.{slot}"]
-            shape = (len(array), n_features) if array.ndim == 2 else (packed_size(n_features),)
-            array = backend.asarray(checked(array, shape, store.dtype))
-            store._moments.append(SecondMoment.of(array, n_features))
-        return store
+            shape = (len(array), self.n_features) if array.ndim == 2 else (packed_size(self.n_features),)
+            moment = self.backend.asarray(checked(array, shape, self.dtype))
+            self._moments.append(SecondMoment.of(moment, self.n_features))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the files behind: they belong to this process, and what is in them comes along."""

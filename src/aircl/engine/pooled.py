@@ -36,7 +36,8 @@ class Pooled(PerClass):
     def grow(self, n_classes: int) -> None:
         """Make room for classes up to slot n_classes - 1."""
         super().grow(n_classes)
-        self._folded_pi = np.append(self._folded_pi, np.zeros(max(0, n_classes - len(self._folded_pi))))
+        if n_classes > len(self._folded_pi):
+            self._folded_pi = np.append(self._folded_pi, np.zeros(n_classes - len(self._folded_pi)))
 
     def check_update(self, slots: Array) -> None:
         """Refuse classes of closed phases."""
@@ -115,18 +116,8 @@ class Pooled(PerClass):
         folded = self.backend.to_numpy(self.backend.pack(self._folded))
         return super().arrays() | {"folded": folded, "folded_pi": self._folded_pi}
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: dict[str, Array],
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> Self:
-        """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
-        folded = checked(arrays["folded"], (packed_size(n_features),), store.dtype)
-        store._folded = backend.unpack(backend.asarray(folded), n_features)
-        store._folded_pi = np.array(checked(arrays["folded_pi"], (store.n_classes,), np.dtype(np.float64)))
-        return store
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        super()._restore(arrays)
+        folded = checked(arrays["folded"], (packed_size(self.n_features),), self.dtype)
+        self._folded = self.backend.unpack(self.backend.asarray(folded), self.n_features)
+        self._folded_pi = checked(arrays["folded_pi"], (self.n_classes,), np.dtype(np.float64))

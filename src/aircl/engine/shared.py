@@ -132,17 +132,7 @@ class Shared(Statistics):
         """Return everything that was learned as named NumPy arrays, sealed."""
         return super().arrays() | {"scatter": self.backend.to_numpy(self.backend.pack(self._scatter))}
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: dict[str, Array],
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> Self:
-        """Build a store from what `arrays` returned."""
-        store = super().from_arrays(arrays, n_features, dtype, memory_limit, backend)
-        scatter = checked(arrays["scatter"], (packed_size(n_features),), store.dtype)
-        store._scatter = backend.unpack(backend.asarray(scatter), n_features)
-        return store
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        super()._restore(arrays)
+        scatter = checked(arrays["scatter"], (packed_size(self.n_features),), self.dtype)
+        self._scatter = self.backend.unpack(self.backend.asarray(scatter), self.n_features)

@@ -202,11 +202,15 @@ class Statistics(ABC):
     ) -> Self:
         """Build a store from what `arrays` returned."""
         store = cls(n_features, dtype, memory_limit, backend)
-        n_classes = len(arrays["count"])
-        store._count = np.array(checked(arrays["count"], (n_classes,), np.dtype(np.float64)))
-        store._center = backend.asarray(checked(arrays["center"], (n_classes, n_features), np.dtype(np.float64)))
-        store.n_classes = n_classes
+        store._restore(arrays)
         return store
+
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        """Take up what `arrays` returned, in a new store; refuse what does not fit."""
+        self.n_classes = n_classes = len(arrays["count"])
+        self._count = checked(arrays["count"], (n_classes,), np.dtype(np.float64))
+        center = checked(arrays["center"], (n_classes, self.n_features), np.dtype(np.float64))
+        self._center = self.backend.asarray(center)
 
 
 def checked(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
