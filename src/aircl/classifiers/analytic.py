@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from aircl.classifiers import persistence
+from aircl.classifiers.features import check_features, dense_unless, other_kind, takes_sparse, without_zero_weights
 from aircl.classifiers.fingerprint import check_mergeable
 from aircl.classifiers.labels import Labels, check_labels
 from aircl.engine import STORES, GammaPath, Learner, Rule, Solution, Statistics
@@ -187,12 +187,12 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
             return self
         X = self._check_X(X, reset=False)
         labels, weight = self._check_y(X, y, sample_weight)
-        X, labels, weight = _without_zero_weights(X, labels, weight)
+        X, labels, weight = without_zero_weights(X, labels, weight)
         unique, inverse = np.unique(labels, return_inverse=True)
         slots = self._known_slots(unique)
         store = self._learner.store
         for _, features in self._features(X, whole=True):
-            features = _check_features(features, weight, store.n_features, store.dtype)
+            features = check_features(features, weight, store.n_features, store.dtype)
             self._drop_labels(self._learner.forget_rows(features, slots[inverse], weight))
         return self
 
@@ -224,7 +224,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         if classes is not None:
             declared = self._labels.cast(check_labels(classes))
             labels = Labels.of(declared).cast(labels)
-        X, labels, weight = _without_zero_weights(X, labels, weight)
+        X, labels, weight = without_zero_weights(X, labels, weight)
         unique, inverse = np.unique(labels, return_inverse=True)
         slots, new = self._slots(unique)
         if missing := missing_weights(self.weighting, new):
@@ -238,7 +238,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
                     backend = backend_of(features)
                     self._learner = Learner(self._new_store(features.shape[1], backend.dtype(features), backend))
                 store = self._learner.store
-                features = _check_features(features, part_weight, store.n_features, store.dtype)
+                features = check_features(features, part_weight, store.n_features, store.dtype)
                 store.check_update(slots)
                 n_classes = len(self._labels) + len(new)
                 self._learner.update(features, slots[inverse[part]], part_weight, n_classes)
@@ -258,7 +258,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         expansion = clone(self.expansion)
         if self.random_state is not None and expansion.get_params(deep=False).get("random_state", 0) is None:
             expansion.set_params(random_state=self.random_state)
-        return expansion.fit(_dense_unless(X, _takes_sparse(expansion)), None)  # FrozenEstimator insists on a y
+        return expansion.fit(dense_unless(X, takes_sparse(expansion)), None)  # FrozenEstimator insists on a y
 
     def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
@@ -267,13 +267,13 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         for start in range(0, X.shape[0], max(size, 1)):
             part = slice(start, min(start + size, X.shape[0]))
             if self.expansion_ is None:
-                yield part, _dense_unless(X[part], False)
+                yield part, dense_unless(X[part], False)
                 continue
-            features = self.expansion_.transform(_dense_unless(X[part], _takes_sparse(self.expansion_)))
+            features = self.expansion_.transform(dense_unless(X[part], takes_sparse(self.expansion_)))
             if is_tensor(X):
                 yield part, check_expanded(self.expansion_, features, X)
                 continue
-            features = np.asarray(_dense_unless(features, False))
+            features = np.asarray(dense_unless(features, False))
             if features.dtype not in FLOATS:
                 features = features.astype(np.float64)
             yield part, features
@@ -425,7 +425,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         W = self._solution().W[:, self._backend.index(self._labels.order)]
         rows = max(1, BLOCK_BYTES // (W.shape[1] * W.dtype.itemsize))
         for _, features in self._features(X):
-            features = _check_features(features, None, W.shape[0], self._learner.store.dtype)
+            features = check_features(features, None, W.shape[0], self._learner.store.dtype)
             for start in range(0, len(features), rows):
                 yield features[start : start + rows] @ W
 
@@ -492,7 +492,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_X(self, X: Any, *, reset: bool, min_samples: int = 0) -> Any:
         if not reset and (got := backend_of(X)) != self._backend:
-            raise ValueError(_other_kind(self._backend, got))
+            raise ValueError(other_kind(self._backend, got))
         if is_tensor(X):
             return check_tensor(self, X, reset=reset, min_samples=min_samples)
         return validate_data(
@@ -551,49 +551,3 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         classifier : object
         """
         return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting, device=device)
-
-
-def _takes_sparse(expansion: Any) -> bool:
-    return bool(get_tags(expansion).input_tags.sparse)
-
-
-def _dense_unless(X: Any, keep_sparse: bool) -> Any:
-    return X.toarray() if sparse.issparse(X) and not keep_sparse else X
-
-
-def _without_zero_weights(X: Any, labels: Array, weight: Array | None) -> tuple[Any, Array, Array | None]:
-    """Drop rows that weigh nothing; a class of total weight 0 is unseen."""
-    if weight is None or np.all(weight > 0):
-        return X, labels, weight
-    positive = weight > 0
-    rows = backend_of(X).index(np.flatnonzero(positive))
-    return X[rows], labels[positive], weight[positive]
-
-
-def _other_kind(learned: NumpyBackend, got: NumpyBackend) -> str:
-    """Say how to turn what was given into what was learned from."""
-    if learned == NUMPY:
-        how = "X.numpy(force=True)"
-    else:
-        how = ("torch.from_numpy(X)" if got == NUMPY else "X") + f".to({learned.device!r})"
-    return f"X comes as {got.name}, but this learner has learned from {learned.name}. Convert it: {how}."
-
-
-def _check_features(features: Array, weight: Array | None, n_features: int, dtype: np.dtype[Any]) -> Array:
-    """Return the features in the dtype of the statistics, or say why they cannot be learned."""
-    if features.ndim != 2 or features.shape[1] != n_features:
-        raise ValueError(
-            f"the expansion gave features of shape {features.shape}, but {n_features} columns are learned."
-        )
-    backend = backend_of(features)
-    peak = backend.peak(features)
-    if weight is not None:
-        peak *= float(np.sqrt(weight.max(initial=0.0)))
-    # Squares of this size, summed over 10^10 entries, still fit.
-    limit = 1e-5 * float(np.sqrt(np.finfo(dtype).max))
-    if not peak <= limit:
-        raise ValueError(
-            f"the largest feature (times the root of its weight) is {peak:.1e}; in {dtype} its square cannot be summed "
-            f"safely beyond {limit:.1e}. Scale the features down."
-        )
-    return backend.cast(features, dtype)
