@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier
-from aircl.engine.memory import MemoryLimitWarning, available_memory, parse_bytes
+from aircl.engine.memory import DiskSpace, MemoryLimitWarning, available_memory, parse_bytes
 from aircl.engine.per_class import PerClass
 
 F, C = 400, 12
@@ -84,6 +84,22 @@ def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
     np.testing.assert_allclose(limited.coef_, unlimited.coef_, rtol=1e-8, atol=1e-10)
     limited.forget(classes=[0, C - 1])
     assert limited.classes_.tolist() == list(range(1, C - 1))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="only Linux tells what is mapped")
+@pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
+def test_a_file_is_mapped_no_longer_than_it_is_used(directory):
+    with open("/proc/self/maps") as maps:
+        disk = DiskSpace()  # the files go when it goes
+        held = disk.put(np.arange(10.0))
+        with held.mapped() as array:
+            array += 1
+            kept = [array]  # a forgotten reference must not keep the pages
+            assert str(held.path) in maps.read()
+        maps.seek(0)
+        assert str(held.path) not in maps.read()
+    assert len(kept) == 1
+    np.testing.assert_array_equal(held.read(), np.arange(1.0, 11.0))
 
 
 @pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
