@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from aircl.engine.backend import NUMPY, packed_size, torch_backend
+from aircl.engine.backend import NUMPY, PACKED_PIECE, packed_size, torch_backend
 
 without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -38,8 +38,15 @@ def test_lower_and_packed_updates_agree_with_numpy(backend, n_features, dtype):
     product = backend.to_numpy(backend.symmetric_product(A, backend.asarray(np.asfortranarray(B))))
     np.testing.assert_allclose(product, expected @ B, **tolerance)
     twice = backend.copy(P)
-    backend.packed_axpy(twice, P, 2.0)
+    backend.packed_add(twice, [(0.5, P), (1.5, P)])
     np.testing.assert_allclose(backend.to_numpy(twice), 3 * backend.to_numpy(P), rtol=1e-6)
+
+
+def test_long_packed_matrices_are_added_in_pieces(backend):
+    P, Q, R = np.random.default_rng(0).normal(size=(3, 2 * PACKED_PIECE + 17))
+    total = backend.asarray(P.copy())
+    backend.packed_add(total, [(2.0, backend.asarray(Q)), (-0.5, backend.asarray(R))])
+    np.testing.assert_allclose(backend.to_numpy(total), P + 2.0 * Q - 0.5 * R, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 8])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier
-from aircl.engine.memory import DiskSpace, MemoryLimitWarning, available_memory, parse_bytes
+from aircl.engine.memory import DiskSpace, MemoryLimitWarning, OnDisk, available_memory, parse_bytes
 from aircl.engine.per_class import PerClass
 
 F, C = 400, 12
@@ -84,6 +84,20 @@ def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
     np.testing.assert_allclose(limited.coef_, unlimited.coef_, rtol=1e-8, atol=1e-10)
     limited.forget(classes=[0, C - 1])
     assert limited.classes_.tolist() == list(range(1, C - 1))
+
+
+@pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
+def test_saving_and_loading_hold_one_matrix_at_a_time(directory, unlimited, tmp_path_factory, monkeypatch):
+    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT)).end_phase()
+    path = tmp_path_factory.mktemp("models") / "clf.safetensors"
+    with monkeypatch.context() as patch:
+        patch.delattr(OnDisk, "read")  # which would bring a file into memory
+        limited.save(path)
+        loaded = AIRClassifier.load(path)
+    store = loaded._learner.store
+    assert store.nbytes + store.workspace_bytes <= LIMIT
+    assert sum(moment.nbytes == 0 for moment in store._moments) >= 3
+    np.testing.assert_allclose(loaded.coef_, unlimited.coef_, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="only Linux tells what is mapped")

@@ -2,6 +2,6 @@
 
 from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.air import AIRClassifier
-from aircl.classifiers.persistence import FileError
+from aircl.classifiers.file import FileError
 
 __all__ = ["ACILClassifier", "AIRClassifier", "FileError"]

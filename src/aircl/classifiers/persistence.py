@@ -1,25 +1,17 @@
-"""One safetensors file: arrays of statistics and a JSON header. Nothing in it is executed.
-
-The metadata of the file has two entries: `aircl`, the header, and `sha256`, a checksum over header and arrays that
-tells a damaged or edited file from a whole one.
-"""
+"""From a classifier to a header and arrays, and back."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.labels import Labels, check_labels
 from aircl.engine import STORES, GammaPath, Learner
@@ -33,28 +25,13 @@ if TYPE_CHECKING:
 
     Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
 
-FORMAT = 1
 EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
-
-
-class FileError(ValueError):
-    """The file is not a whole aircl file that this version can read."""
 
 
 def save(classifier: AnalyticClassifier, path: Path) -> None:
     """Write a classifier to one file; a reader sees the old file or the new one, never a part."""
     header, arrays = _pack(classifier)
-    text = json.dumps(header, sort_keys=True, default=_plain)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {"aircl": text, "sha256": _checksum(text, arrays)}
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        save_file(arrays, temporary, metadata)
-        _sync(temporary)
-        os.replace(temporary, path)
-        _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write(path, json.dumps(header, sort_keys=True, default=_plain), arrays)
 
 
 def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, device: Any) -> Classifier:
@@ -62,62 +39,18 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     backend = NUMPY if device is None else torch_backend(device)
-    header, arrays = _read(path)
-    if (name := header.get("class")) != cls.__name__:
-        raise FileError(f"{path} holds a {name}: load it with {name}.load.")
-    try:
-        return _unpack(cls, header, arrays, expansion, weighting, backend)
-    except FileError:
-        raise
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
+    with read(path) as (header, arrays):
+        if (name := header.get("class")) != cls.__name__:
+            raise FileError(f"{path} holds a {name}: load it with {name}.load.")
+        try:
+            return _unpack(cls, header, arrays, expansion, weighting, backend)
+        except FileError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
 
-def _sync(path: Path) -> None:
-    """Have the operating system put a file, or a directory's entries, on the disk."""
-    if path.is_dir() and os.name == "nt":  # directories cannot be opened there
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            text = metadata.get("aircl")
-            if text is None:
-                raise FileError(f"{path} is a safetensors file, but not one that aircl wrote.")
-            header = json.loads(text)
-            version = header.get("format") if isinstance(header, dict) else None
-            if not isinstance(version, int) or version > FORMAT:
-                raise FileError(
-                    f"{path} has format {version!r}; this aircl reads up to format {FORMAT}. Install a newer aircl."
-                )
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except SafetensorError as error:
-        raise FileError(f"{path} is not a whole safetensors file: truncated, damaged or foreign ({error}).") from error
-    except json.JSONDecodeError as error:
-        raise FileError(f"{path} has a header that is not JSON ({error}).") from error
-    if _checksum(text, arrays) != metadata.get("sha256"):
-        raise FileError(f"{path} does not match its checksum: it was damaged or changed after it was written.")
-    return header, arrays
-
-
-# -- from a classifier to a header and arrays, and back --
-def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Array]]:
+def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
     parameters = classifier.get_params(deep=False)
     expansion = parameters.pop("expansion")
     if "weighting" in parameters:
@@ -136,7 +69,7 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
     if not hasattr(classifier, "_learner"):
         return header, {}
     learner = classifier._learner
-    arrays = {f"statistics.{name}": array for name, array in learner.arrays().items()}
+    arrays: dict[str, Stored] = {f"statistics.{name}": array for name, array in learner.arrays().items()}
     if fitted is not None and hasattr(fitted, "_state_arrays"):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
     memory = learner.gamma_memory
@@ -157,7 +90,7 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Arr
 def _unpack(
     cls: type[Classifier],
     header: dict[str, Any],
-    arrays: dict[str, Array],
+    arrays: Mapping[str, Array],
     expansion: Any,
     weighting: Any,
     backend: NumpyBackend,
@@ -170,7 +103,7 @@ def _unpack(
         )
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
-    fitted_arrays = {name: backend.asarray(array) for name, array in _below("expansion.", arrays).items()}
+    fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
     classifier = cls(**parameters, expansion=unfitted)
     labels = _unpack_labels(header["labels"])
@@ -186,7 +119,7 @@ def _unpack(
         classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
     with backend.computing():
         store = STORES[parameters["store"]].from_arrays(
-            _below("statistics.", arrays),
+            _Below("statistics.", arrays),
             learned["n_features"],
             np.dtype(learned["dtype"]),
             parse_bytes(classifier.memory_limit),
@@ -223,8 +156,20 @@ def _unpack_labels(packed: dict[str, Any]) -> Labels:
     return labels
 
 
-def _below(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+class _Below(Mapping[str, Array]):
+    """The arrays whose names begin with a prefix, without it; each is read when it is asked for."""
+
+    def __init__(self, prefix: str, arrays: Mapping[str, Array]) -> None:
+        self._prefix, self._arrays = prefix, arrays
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in self._arrays if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _pack_weighting(weighting: Any) -> Any:

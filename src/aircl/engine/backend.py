@@ -28,6 +28,9 @@ Array = npt.NDArray[Any]
 # Sums of this many float32 rows lose no digit that matters.
 SHORT_RUN = 64
 
+# Numbers of a packed matrix that stay in a core's cache while others are added to them.
+PACKED_PIECE = 2**17
+
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -231,9 +234,13 @@ class NumpyBackend:
         sfrk = _kernel(lapack, "sfrk", P.dtype)
         sfrk(n_features, len(X), alpha, X.T, 1.0, P, uplo="L", overwrite_c=1)
 
-    def packed_axpy(self, P: Array, Q: Array, alpha: float = 1.0) -> None:
-        """Add alpha Q to P, in place, without a temporary of their size."""
-        _kernel(blas, "axpy", P.dtype)(Q, P, a=alpha)
+    def packed_add(self, P: Array, terms: list[tuple[float, Array]]) -> None:
+        """Add weighted packed matrices to P, in place: piece by piece, so that of P each piece moves to memory once."""
+        axpy = _kernel(blas, "axpy", P.dtype)
+        for start in range(0, len(P), PACKED_PIECE):
+            piece = slice(start, start + PACKED_PIECE)
+            for weight, Q in terms:
+                axpy(Q[piece], P[piece], a=weight)
 
     def packed_diagonal(self, P: Array, n_features: int) -> Array:
         """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from aircl.engine.backend import Array
 from aircl.engine.gamma import GammaPath, Spectrum, criterion, gamma_grid
+from aircl.engine.memory import OnDisk
 from aircl.engine.per_class import PerClass
 from aircl.engine.pooled import Pooled
 from aircl.engine.shared import Shared
@@ -162,8 +163,8 @@ class Learner:
             self.store.forget_classes(slots)
             self.choose_anew()
 
-    def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
+    def arrays(self) -> dict[str, Array | OnDisk]:
+        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
         with self._computing():
             return self.store.arrays()
 

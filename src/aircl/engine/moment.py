@@ -39,6 +39,11 @@ class SecondMoment:
         return not isinstance(self._held, Factor) and len(self._held.shape) == 1
 
     @property
+    def is_on_disk(self) -> bool:
+        """Whether it is held in a file."""
+        return isinstance(self._held, OnDisk)
+
+    @property
     def n_rows(self) -> int:
         """The number of rows of a factor, wherever."""
         return len(self._held) if isinstance(self._held, Factor) else self._held.shape[0]
@@ -112,7 +117,7 @@ class SecondMoment:
             return
         self.pack()
         with self.packed() as P, other.packed() as Q:
-            self.backend.packed_axpy(P, Q)
+            self.backend.packed_add(P, [(1.0, Q)])
 
     def minus(self, rows: Array) -> SecondMoment:
         """Return A_y - rows' rows, leaving this one as it is; refuse rows that are not in it."""
@@ -146,10 +151,13 @@ class SecondMoment:
         elif not isinstance(self._held, OnDisk):
             self._held = disk.put(self._held)
 
+    def stored(self) -> Array | OnDisk:
+        """Return what `array` does, as a NumPy array, or the file that has it."""
+        return self._held if isinstance(self._held, OnDisk) else self.backend.to_numpy(self.array())
+
     def array(self) -> Array:
         """Return the rows of the sealed factor, shape (r, f), or the packed matrix, shape (f (f + 1) / 2,)."""
-        if isinstance(self._held, OnDisk):
-            return self._held.read()
+        assert not isinstance(self._held, OnDisk)
         return self._held.rows() if isinstance(self._held, Factor) else self._held
 
     @classmethod

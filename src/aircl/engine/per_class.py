@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.gamma import Spectrum, own_losses
-from aircl.engine.memory import DiskSpace, available_memory
+from aircl.engine.memory import DiskSpace, OnDisk, available_memory
 from aircl.engine.moment import SecondMoment
 from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
@@ -137,15 +137,18 @@ class PerClass(Statistics):
         for sign in (1.0, -1.0):
             factors = [(w, m) for w, m in zip(pi, self._moments, strict=True) if w * sign > 0 and not m.is_packed]
             self._add_factors(G, factors, sign)
-        packed = None
-        for weight, moment in zip(pi.tolist(), self._moments, strict=True):
-            if weight and moment.is_packed:
-                if packed is None:
-                    packed = self.backend.zeros(packed_size(self.n_features), self.dtype)
+        packed = [(weight, moment) for weight, moment in zip(pi.tolist(), self._moments, strict=True) if weight]
+        packed = [(weight, moment) for weight, moment in packed if moment.is_packed]
+        if not packed:
+            return
+        total = self.backend.zeros(packed_size(self.n_features), self.dtype)
+        in_memory = [(weight, moment.array()) for weight, moment in packed if not moment.is_on_disk]
+        self.backend.packed_add(total, in_memory)
+        for weight, moment in packed:
+            if moment.is_on_disk:
                 with moment.packed() as P:
-                    self.backend.packed_axpy(packed, P, weight)
-        if packed is not None:
-            G += self.backend.unpack(packed, self.n_features)
+                    self.backend.packed_add(total, [(weight, P)])
+        G += self.backend.unpack(total, self.n_features)
 
     def _add_factors(self, G: Array, factors: list[tuple[float, SecondMoment]], sign: float) -> None:
         """Add factors through a workspace of few rows, so that it is one large product, not C small ones."""
@@ -230,20 +233,22 @@ class PerClass(Statistics):
         running = 0 if self._running is None else self._running.G.nbytes
         return super().nbytes + sum(moment.nbytes for moment in self._moments) + running
 
-    def arrays(self) -> dict[str, Array]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
+    def arrays(self) -> dict[str, Array | OnDisk]:
+        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
         arrays = super().arrays()  # which seals
         for slot, moment in enumerate(self._moments):
-            arrays[f"moment.{slot}"] = self.backend.to_numpy(moment.array())
+            arrays[f"moment.{slot}"] = moment.stored()
         return arrays
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
         super()._restore(arrays)
         for slot in range(self.n_classes):
             array = arrays[f"moment.{slot}"]
             shape = (len(array), self.n_features) if array.ndim == 2 else (packed_size(self.n_features),)
             moment = self.backend.asarray(checked(array, shape, self.dtype))
             self._moments.append(SecondMoment.of(moment, self.n_features))
+            if self._room() < 0:
+                self._make_room()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the files behind: they belong to this process, and what is in them comes along."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.gamma import Spectrum
+from aircl.engine.memory import OnDisk
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
 from aircl.engine.statistics import Statistics, StoreError, checked
@@ -111,12 +112,12 @@ class Pooled(PerClass):
         """Bytes held in memory."""
         return super().nbytes + self._folded.nbytes + self._folded_pi.nbytes
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array | OnDisk]:
         """Return everything that was learned as named NumPy arrays, sealed."""
         folded = self.backend.to_numpy(self.backend.pack(self._folded))
         return super().arrays() | {"folded": folded, "folded_pi": self._folded_pi}
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
         super()._restore(arrays)
         folded = checked(arrays["folded"], (packed_size(self.n_features),), self.dtype)
         self._folded = self.backend.unpack(self.backend.asarray(folded), self.n_features)

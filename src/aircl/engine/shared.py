@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
+from aircl.engine.memory import OnDisk
 from aircl.engine.statistics import Statistics, StoreError, checked, rounding
 
 
@@ -128,11 +129,11 @@ class Shared(Statistics):
         """Bytes held in memory."""
         return super().nbytes + self._scatter.nbytes
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array | OnDisk]:
         """Return everything that was learned as named NumPy arrays, sealed."""
         return super().arrays() | {"scatter": self.backend.to_numpy(self.backend.pack(self._scatter))}
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
         super()._restore(arrays)
         scatter = checked(arrays["scatter"], (packed_size(self.n_features),), self.dtype)
         self._scatter = self.backend.unpack(self.backend.asarray(scatter), self.n_features)

@@ -7,7 +7,7 @@ hold the A_y. Classes are numbered by slots 0, 1, .. in the order they arrive; l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
 from aircl.engine.gamma import Spectrum, shared_losses
+from aircl.engine.memory import OnDisk
 
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
@@ -185,7 +186,7 @@ class Statistics(ABC):
         """Bytes held in memory."""
         return self._count.nbytes + self._center.nbytes + self._pending.nbytes
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array | OnDisk]:
         """Return everything that was learned as named NumPy arrays, sealed."""
         self.seal()
         center = self.backend.to_numpy(self._center[: self.n_classes])
@@ -194,7 +195,7 @@ class Statistics(ABC):
     @classmethod
     def from_arrays(
         cls,
-        arrays: dict[str, Array],
+        arrays: Mapping[str, Array],
         n_features: int,
         dtype: np.dtype[Any],
         memory_limit: int | None = None,
@@ -205,7 +206,7 @@ class Statistics(ABC):
         store._restore(arrays)
         return store
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
         """Take up what `arrays` returned, in a new store; refuse what does not fit."""
         self.n_classes = n_classes = len(arrays["count"])
         self._count = checked(arrays["count"], (n_classes,), np.dtype(np.float64))

@@ -224,9 +224,10 @@ class TorchBackend:
         below.addmm_(right.T, left, alpha=alpha)
         high += (right.T @ right).tril_().mul_(alpha)
 
-    def packed_axpy(self, P: Tensor, Q: Tensor, alpha: float = 1.0) -> None:
-        """Add alpha Q to P, in place."""
-        P.add_(Q, alpha=alpha)
+    def packed_add(self, P: Tensor, terms: list[tuple[float, Tensor]]) -> None:
+        """Add weighted packed matrices to P, in place."""
+        for weight, Q in terms:
+            P.add_(Q, alpha=weight)
 
     def packed_diagonal(self, P: Tensor, n_features: int) -> Tensor:
         """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
