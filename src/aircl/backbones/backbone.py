@@ -12,6 +12,10 @@ from aircl.inputs import Batch, Kind
 Features = npt.NDArray[np.float32]
 
 
+class BackboneError(ValueError):
+    """A backbone cannot be made: a package is missing, or a file of weights is not what it should be."""
+
+
 class Backbone(Protocol):
     """A frozen feature extractor with a transform of its own.
 

@@ -30,6 +30,22 @@ BatchRows = Annotated[int, typer.Option("--batch", metavar="ROWS", min=1, help="
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary; errors only.")]
+CacheDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache", metavar="DIR", help="Where features are kept.", show_default="features below AIRCL_CACHE"
+    ),
+]
+DataDirectory = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Directory of the datasets in their official layouts.",
+        envvar="AIRCL_DATA",
+        show_default=False,
+    ),
+]
 
 # Enough rows for one efficient update of the second moments, few enough for wide expansions.
 BATCH_ROWS = 4096

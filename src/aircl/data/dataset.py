@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aircl.inputs import Inputs, Kind
 
+Labels = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 
-@dataclass(frozen=True)
+
 class Split:
     """Samples in dataset order.
 
-    Attributes
+    Parameters
     ----------
     inputs : Inputs
         Read where they are asked for: ``split.inputs[indices]``.
     labels : array of shape (n,)
         Class indices, 0..C-1.
+    fingerprint : str or callable
+        Hash of the samples and their order, or a function that computes it when it is first asked for: that of a
+        folder of images means reading all of them.
     domains : array of shape (n,) or None
         Where each sample comes from, for domain-incremental streams; None if the data does not say.
-    fingerprint : str
-        Hash of the samples and their order, whatever they are labelled; features are cached under it.
     """
 
-    inputs: Inputs
-    labels: npt.NDArray[np.int64]
-    fingerprint: str
-    domains: npt.NDArray[np.int64] | None = None
+    def __init__(
+        self, inputs: Inputs, labels: Labels, fingerprint: str | Callable[[], str], domains: Labels | None = None
+    ) -> None:
+        if len(inputs) != len(labels):
+            raise ValueError(f"there are {len(inputs)} samples, but {len(labels)} labels. Every sample needs one.")
+        self.inputs, self.labels, self.domains = inputs, labels, domains
+        self._fingerprint = fingerprint
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the samples and their order, wherever they are kept; features are cached under it."""
+        return self._fingerprint if isinstance(self._fingerprint, str) else self._fingerprint()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -46,6 +60,8 @@ class Dataset:
     train, test : Split
     class_names : tuple of str
         By class index.
+    domain_names : tuple of str
+        By domain index; empty if there are no domains.
     """
 
     name: str
@@ -53,3 +69,54 @@ class Dataset:
     train: Split
     test: Split
     class_names: tuple[str, ...]
+    domain_names: tuple[str, ...] = ()
+
+
+def stratified_split(labels: npt.NDArray[Any], share: float = 0.2, most: int | None = None) -> tuple[Indices, Indices]:
+    """Deal samples to training and test, class by class, always in the same way.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+    share : float, default=0.2
+        Share of each class that becomes test data, rounded, at least one sample of a class that has two.
+    most : int or None
+        No class gives more test samples than this.
+
+    Returns
+    -------
+    train, test : arrays
+        Indices, both in dataset order.
+
+    Examples
+    --------
+    >>> train, test = stratified_split(np.array([0] * 10 + [1] * 3 + [2]))
+    >>> len(train), test.tolist()
+    (11, [2, 8, 12])
+    """
+    rng = np.random.RandomState(0)  # its numbers are the same in every version of NumPy
+    is_test = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        n_test = min(max(1, round(share * len(members))), len(members) - 1, len(members) if most is None else most)
+        is_test[members[:n_test]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
+def index_labels(train: npt.NDArray[Any], test: npt.NDArray[Any]) -> tuple[Labels, Labels, tuple[str, ...]]:
+    """Turn labels of any sortable type into class indices.
+
+    Parameters
+    ----------
+    train, test : arrays of shape (n,) and (m,)
+
+    Returns
+    -------
+    train, test : arrays of shape (n,) and (m,)
+        Class indices, in the order of the sorted labels.
+    names : tuple of str
+        By class index.
+    """
+    classes, index = np.unique(np.concatenate([train, test]), return_inverse=True)
+    index = index.astype(np.int64)
+    return index[: len(train)], index[len(train) :], tuple(map(str, classes.tolist()))

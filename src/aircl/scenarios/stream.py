@@ -13,7 +13,7 @@ Indices = npt.NDArray[np.intp]
 Labels = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Phase:
     """One phase of a stream. It may be empty, and need not bring a new class.
 
@@ -22,7 +22,9 @@ class Phase:
     train : array of shape (n,)
         Indices of training samples, in the order they arrive.
     classes : array of shape (c,)
-        The classes that have a sample in this phase, sorted.
+        The classes that have a sample in this phase, sorted. In a task-incremental stream they are the task.
+    counts : array of shape (c,)
+        How many samples each of them has in this phase.
     new_classes : array
         Those of them that no earlier phase had, sorted.
     exposed : array
@@ -31,11 +33,12 @@ class Phase:
 
     train: Indices
     classes: Labels
+    counts: npt.NDArray[np.int64]
     new_classes: Labels
     exposed: Labels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """A whole stream.
 
@@ -44,7 +47,7 @@ class Stream:
     scenario : str
         Name of the scenario that made it.
     options : dict
-        What the scenario was asked for, seed included.
+        What the scenario was asked for, seed and defaults included.
     phases : tuple of Phase
     dropped_classes : array
         Classes that the scenario leaves out, such as a remainder that cannot be dealt evenly; sorted.
@@ -63,10 +66,24 @@ class Stream:
         """Number of training samples in all phases."""
         return sum(len(phase.train) for phase in self.phases)
 
-    def counts(self, labels: Labels) -> npt.NDArray[np.int64]:
-        """Return how many samples of each class each phase has, shape (phases, classes), classes 0..max(labels)."""
-        width = int(labels.max(initial=-1)) + 1
-        return np.stack([np.bincount(labels[phase.train], minlength=width) for phase in self.phases])
+    @property
+    def classes(self) -> Labels:
+        """The classes that any phase has, sorted."""
+        return self.phases[-1].exposed
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return how many samples of each class each phase has.
+
+        Returns
+        -------
+        counts : array of shape (phases, C)
+            C is the largest label of the training set, plus one; dropped classes are columns of zeros.
+        """
+        width = int(max(self.classes.max(initial=-1), self.dropped_classes.max(initial=-1))) + 1
+        counts = np.zeros((len(self.phases), width), np.int64)
+        for row, phase in zip(counts, self.phases, strict=True):
+            row[phase.classes] = phase.counts
+        return counts
 
 
 def make_phases(labels: Labels, trains: Sequence[Indices]) -> tuple[Phase, ...]:
@@ -82,8 +99,13 @@ def make_phases(labels: Labels, trains: Sequence[Indices]) -> tuple[Phase, ...]:
     phases = []
     exposed = np.zeros(0, np.int64)
     for train in trains:
-        classes = np.unique(labels[train])
+        classes, counts = np.unique(labels[train], return_counts=True)
         new = np.setdiff1d(classes, exposed)
         exposed = np.union1d(exposed, classes)
-        phases.append(Phase(np.asarray(train, np.intp), classes, new, exposed))
+        phases.append(Phase(np.asarray(train, np.intp), classes, counts.astype(np.int64), new, exposed))
     return tuple(phases)
+
+
+def deal(labels: Labels, groups: Sequence[Labels], scan: Indices) -> list[Indices]:
+    """Return, for each group of classes, the indices of its samples in the order in which `scan` comes across them."""
+    return [scan[np.isin(labels[scan], group)] for group in groups]

@@ -1,0 +1,23 @@
+"""Frozen feature extractors, by name. Importing this loads no framework: creating a backbone that needs one does.
+
+>>> from aircl.backbones import create_backbone
+>>> backbone = create_backbone("char-ngrams")
+>>> backbone.forward(backbone.prepare(["Paris", "Lyon"])).shape
+(2, 1024)
+"""
+
+from __future__ import annotations
+
+from aircl.backbones.backbone import Backbone, BackboneError, Features
+from aircl.backbones.catalogue import BACKBONES, BackboneEntry, BackboneInfo, create_backbone, list_backbones
+
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "BackboneEntry",
+    "BackboneError",
+    "BackboneInfo",
+    "Features",
+    "create_backbone",
+    "list_backbones",
+]

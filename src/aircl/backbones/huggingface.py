@@ -1,0 +1,122 @@
+"""Vision models of the Hugging Face hub, by name or by folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from aircl.backbones.foreign import advising, own_vit
+from aircl.backbones.network import Network
+from aircl.backbones.transform import IMAGENET_MEAN, IMAGENET_STD, ImageTransform
+
+# From the names of transformers' ViT and DeiT to timm's; query, key and value are joined after that.
+NAMES = (
+    (r"^(vit|deit)\.", ""),
+    (r"^embeddings\.cls_token$", "cls_token"),
+    (r"^embeddings\.distillation_token$", "dist_token"),
+    (r"^embeddings\.position_embeddings$", "pos_embed"),
+    (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
+    (r"^encoder\.layer\.(\d+)\.", r"blocks.\1."),
+    (r"\.attention\.attention\.(query|key|value)\.", r".attn.\1."),
+    (r"\.attention\.output\.dense\.", ".attn.proj."),
+    (r"\.intermediate\.dense\.", ".mlp.fc1."),
+    (r"\.output\.dense\.", ".mlp.fc2."),
+    (r"\.layernorm_before\.", ".norm1."),
+    (r"\.layernorm_after\.", ".norm2."),
+    (r"^layernorm\.", "norm."),
+    (r"^pooler\.", "head."),
+)
+
+
+def load_huggingface(name: str, *, device: str = "cpu") -> Network:
+    """Make a backbone of a vision model of transformers.
+
+    Parameters
+    ----------
+    name : str
+        "hf:NAME", a model of the hub (downloaded when it is not in the cache) or a folder.
+    device : str, default="cpu"
+
+    Returns
+    -------
+    backbone : Network
+        The features are the first token of the last layer for transformers, the mean over places for others. A plain
+        ViT is rebuilt as a `VisionTransformer`.
+
+    Notes
+    -----
+    Size, crop, mean and std are read from the model's ``preprocessor_config.json``, so torchvision is not needed;
+    images are always resized with bicubic interpolation.
+    """
+    source = name.removeprefix("hf:")
+    with advising(name, "transformers", extra="hf"):
+        from transformers import AutoModel
+        from transformers.utils import cached_file
+
+        model = AutoModel.from_pretrained(source).eval()
+        transform = read_transform(json.loads(Path(cached_file(source, "preprocessor_config.json")).read_text()))
+        features = FirstTokenOrMean(model)
+        heads = getattr(model.config, "num_attention_heads", None)
+        eps = getattr(model.config, "layer_norm_eps", 1e-6)
+        weights = timm_names(model.state_dict())
+        module = own_vit(features, weights, heads=heads, size=transform.size, eps=eps) or features
+        with torch.inference_mode():
+            width = module(torch.zeros(1, 3, transform.size, transform.size)).shape[-1]
+    return Network(name, module, transform, width=width, architecture=name, device=device)
+
+
+class FirstTokenOrMean(nn.Module):
+    """The features of a vision model of transformers.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Its output has a ``last_hidden_state``.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return features of shape (n, width) for images of shape (n, 3, size, size)."""
+        last: torch.Tensor = self.model(pixel_values=images).last_hidden_state
+        return last[:, 0] if last.ndim == 3 else last.mean((2, 3))
+
+
+def read_transform(config: Mapping[str, Any]) -> ImageTransform:
+    """Turn a ``preprocessor_config.json`` into a transform."""
+    resized = _shortest_side(config.get("size", 224))
+    size = _shortest_side(config["crop_size"]) if config.get("do_center_crop") and "crop_size" in config else resized
+    return ImageTransform(
+        size,
+        min(size / resized, 1.0),
+        tuple(config.get("image_mean") or IMAGENET_MEAN),
+        tuple(config.get("image_std") or IMAGENET_STD),
+    )
+
+
+def timm_names(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give the weights of a ViT or DeiT of transformers the names that timm gives them; others stay as they are."""
+    renamed = {}
+    for key, value in weights.items():
+        for pattern, replacement in NAMES:
+            key = re.sub(pattern, replacement, key)
+        renamed[key] = value
+    for key in [key for key in renamed if ".attn.query." in key]:
+        parts = [key.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
+        if all(part in renamed for part in parts):
+            renamed[key.replace(".query.", ".qkv.")] = torch.cat([renamed.pop(part) for part in parts])
+    return renamed
+
+
+def _shortest_side(size: int | Mapping[str, int]) -> int:
+    if isinstance(size, Mapping):
+        return size["shortest_edge"] if "shortest_edge" in size else min(size["height"], size["width"])
+    return size
