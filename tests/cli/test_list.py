@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-WHAT = ["datasets", "scenarios", "backbones"]
+WHAT = ["datasets", "scenarios", "backbones", "methods"]
 
 
 @pytest.mark.parametrize("what", WHAT)

@@ -9,16 +9,25 @@ from typing import Annotated
 import typer
 
 from aircl import __version__
+from aircl.cli.cache import cache
+from aircl.cli.check_method import check_method
 from aircl.cli.evaluate import evaluate
+from aircl.cli.features import features
 from aircl.cli.forget import forget
 from aircl.cli.info import info
 from aircl.cli.learn import learn
+from aircl.cli.listing import list_
 from aircl.cli.merge import merge
 from aircl.cli.predict import predict
+from aircl.cli.report import report
+from aircl.cli.run import run
+from aircl.cli.show import show
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (learn, predict, evaluate, merge, forget, info):
+for command in (learn, predict, evaluate, merge, forget, info, features, cache, show, run, report):
     app.command()(command)
+app.command("list")(list_)
+app.command("check-method")(check_method)
 
 
 def _show_version(wanted: bool) -> None:

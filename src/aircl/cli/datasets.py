@@ -24,11 +24,11 @@ def open_dataset(name: str | None, data: str | None) -> Dataset:
     if name is not None:
         return load_dataset(name, root=data)
     if data is None:
-        raise ValueError("which dataset? Name one of `aircl list datasets`, or give the directory it is in with --data.")
+        raise ValueError("which dataset? Name one of `aircl list datasets`, or give its directory with --data.")
     if data in DATASETS and not Path(data).exists():
         return load_dataset(data)
     found = find_datasets(data)
     if len(found) != 1:
-        what = f"there are several datasets in {data} ({', '.join(found)})" if found else f"no dataset is found in {data}"
+        what = f"there are several datasets in {data}" if found else f"no dataset is found in {data}"
         raise ValueError(f"{what}. Name the one you mean: {', '.join(found or DATASETS)}.")
     return load_dataset(found[0], root=data)

@@ -116,7 +116,7 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("model", path),
         ("class", f"{contents['class']} (format {contents['format']})"),
-        ("store", f"{contents['store']}, {contents['dtype'] or 'empty'}, {_size(contents['bytes'])}"),
+        ("store", f"{contents['store']}, {contents['dtype'] or 'empty'}, {size_of(contents['bytes'])}"),
         ("features", features),
         ("gamma", chosen + (" (auto)" if gamma["parameter"] == "auto" else "")),
         ("weighting", f"{contents['weighting']}, scale {contents['scale']}"),
@@ -131,7 +131,8 @@ def _expansion(packed: dict[str, Any] | None, width: int | None) -> dict[str, An
     return {"name": packed["kind"], "parameters": packed.get("parameters", {}), "width": width}
 
 
-def _size(n_bytes: int) -> str:
+def size_of(n_bytes: int) -> str:
+    """Return a number of bytes as people read it."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if n_bytes >= size:
             return f"{n_bytes / size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""`aircl list`: which datasets, scenarios and backbones there are."""
+"""`aircl list`: which datasets, scenarios, backbones and methods there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems
 from aircl.cli.options import DataDirectory, Json
 
-What = Literal["datasets", "scenarios", "backbones"]
+What = Literal["datasets", "scenarios", "backbones", "methods"]
 
 COLUMNS = ("name", "kind", "kinds", "description", "options", "needs", "available", "missing")
 
@@ -20,7 +20,7 @@ def list_(
     data: DataDirectory = None,
     json: Json = False,
 ) -> None:
-    """List the datasets, scenarios or backbones that other commands know by name."""
+    """List the datasets, scenarios, backbones or methods that other commands know by name."""
     entries = [
         {column: getattr(entry, column) for column in COLUMNS if hasattr(entry, column)}
         for entry in find_entries(what, data)
@@ -41,6 +41,10 @@ def find_entries(what: What, data: str | None) -> list[Any]:
         from aircl.scenarios import list_scenarios
 
         return list(list_scenarios())
+    if what == "methods":
+        from aircl.methods import describe_method, list_methods
+
+        return [describe_method(name) for name in list_methods()]
     from aircl.backbones import list_backbones
 
     return list(list_backbones())

@@ -32,9 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no summary; errors only.")]
 CacheDirectory = Annotated[
     Path | None,
-    typer.Option(
-        "--cache", metavar="DIR", help="Where features are kept.", show_default="features below AIRCL_CACHE"
-    ),
+    typer.Option("--cache", metavar="DIR", help="Where features are kept.", show_default="features below AIRCL_CACHE"),
 ]
 DataDirectory = Annotated[
     str | None,

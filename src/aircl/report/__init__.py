@@ -1,5 +1,37 @@
 """Figures and tables of what was learned and measured."""
 
-from aircl.report.figures import plot_gamma_path
+from aircl.report.experiments import Experiment, read_experiments
+from aircl.report.figures import (
+    plot_anytime,
+    plot_class_loss,
+    plot_class_phases_accuracy,
+    plot_confusion,
+    plot_cost,
+    plot_gamma_path,
+    plot_groups,
+    plot_phase_accuracy,
+    plot_stream,
+    plot_weight_norms,
+)
+from aircl.report.page import write_report
+from aircl.report.tables import compare, to_csv, to_latex, to_markdown
 
-__all__ = ["plot_gamma_path"]
+__all__ = [
+    "Experiment",
+    "compare",
+    "plot_anytime",
+    "plot_class_loss",
+    "plot_class_phases_accuracy",
+    "plot_confusion",
+    "plot_cost",
+    "plot_gamma_path",
+    "plot_groups",
+    "plot_phase_accuracy",
+    "plot_stream",
+    "plot_weight_norms",
+    "read_experiments",
+    "to_csv",
+    "to_latex",
+    "to_markdown",
+    "write_report",
+]

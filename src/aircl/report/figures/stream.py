@@ -1,68 +1,28 @@
-"""Figures, drawn on axes that the caller may bring."""
+"""Which classes come when."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from aircl.engine import GammaPath
+from aircl.benchmark.results import RunDirectory
+from aircl.report.experiments import Experiment, as_experiment
+from aircl.report.figures.style import new_axes
 from aircl.scenarios import Stream
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
-    """Draw the criterion that gamma="auto" minimises over its grid, and mark the gamma that was chosen.
-
-    Parameters
-    ----------
-    path_or_classifier : GammaPath or classifier
-        A fitted classifier with gamma="auto", or its `gamma_path_`.
-    ax : matplotlib Axes, default=None
-        Where to draw; None: on a new figure of pyplot.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_digits
-    >>> from aircl import AIRClassifier
-    >>> from aircl.report import plot_gamma_path
-    >>> clf = AIRClassifier().fit(*load_digits(return_X_y=True))
-    >>> ax = plot_gamma_path(clf, Figure().subplots())
-    >>> ax.get_xscale()
-    'log'
-    """
-    if isinstance(path_or_classifier, GammaPath):
-        path, chosen = path_or_classifier, path_or_classifier.best
-    else:
-        path, chosen = path_or_classifier.gamma_path_, path_or_classifier.gamma_
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots(layout="constrained")[1]
-    ax.plot(path.gamma, path.criterion, marker=".")
-    ax.axvline(chosen, color="black", linestyle=":", label=f"chosen: {chosen:.3g}")
-    ax.set_xscale("log")
-    ax.set_xlabel("gamma")
-    ax.set_ylabel("mean over classes of log leave-one-out error")
-    ax.legend()
-    return ax
-
-
-def plot_stream(stream_or_counts: Stream | npt.ArrayLike, ax: Axes | None = None) -> Axes:
+def plot_stream(stream_or_counts: Stream | Experiment | RunDirectory | npt.ArrayLike, ax: Axes | None = None) -> Axes:
     """Draw how many samples of each class each phase of a stream has. A cell without samples stays white.
 
     Parameters
     ----------
-    stream_or_counts : Stream or array of shape (phases, classes)
-        A stream, or numbers of samples.
+    stream_or_counts : Stream, Experiment, RunDirectory or array of shape (phases, classes)
+        A stream, the results of one experiment (of which the first seed is drawn), or numbers of samples.
     ax : matplotlib Axes, default=None
         Where to draw; None: on a new figure of pyplot.
 
@@ -87,16 +47,19 @@ def plot_stream(stream_or_counts: Stream | npt.ArrayLike, ax: Axes | None = None
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import MaxNLocator
 
-    counts = stream_or_counts.counts() if isinstance(stream_or_counts, Stream) else np.asarray(stream_or_counts)
+    if isinstance(stream_or_counts, Stream):
+        counts, name = stream_or_counts.counts(), f"{stream_or_counts.scenario}: "
+    elif isinstance(stream_or_counts, Experiment | RunDirectory):
+        experiment = as_experiment(stream_or_counts)
+        counts, name = experiment.stream_counts(), f"{experiment.scenario}: "
+    else:
+        counts, name = np.asarray(stream_or_counts), ""
     if counts.ndim != 2 or 0 in counts.shape:
         raise ValueError(
             f"counts should have the shape (phases, classes), at least one of each; got {counts.shape}. "
             "`Stream.counts` returns them."
         )
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.subplots(layout="constrained")[1]
+    ax = ax or new_axes()
     n_phases, n_classes = counts.shape
     seen = counts.any(axis=0)
     by_phase = np.lexsort([np.count_nonzero(counts, axis=0), np.where(seen, counts.argmax(axis=0), n_phases)])
@@ -123,7 +86,6 @@ def plot_stream(stream_or_counts: Stream | npt.ArrayLike, ax: Axes | None = None
     bar = ax.figure.colorbar(mesh, ax=ax, label="samples", ticks=ticks)
     bar.minorticks_off()
     bar.ax.set_yticklabels([f"{tick:,}" for tick in ticks])
-    name = f"{stream_or_counts.scenario}: " if isinstance(stream_or_counts, Stream) else ""
     ax.set_title(
         f"{name}{_number(counts.sum(), 'sample')} of {_number(seen.sum(), 'class')} in {_number(n_phases, 'phase')}"
     )

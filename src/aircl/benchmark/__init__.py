@@ -1,0 +1,1 @@
+"""The benchmark: streams, methods, metrics and resumable runs."""

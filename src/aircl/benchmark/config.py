@@ -1,0 +1,188 @@
+"""What a run is asked for: experiments, each a dataset, a backbone, a stream, methods and seeds."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from aircl.scenarios import PRESETS
+
+# Streams that are passed through once, without a word about where phases end.
+ONLINE = ("si-blurry", "si-blurry-paper", "i-blurry", "blurry-m")
+
+# Enough for every backbone: gammas for class weights of mean 1 and features of any scale.
+GAMMA_GRID = tuple(10.0**power for power in range(-6, 7))
+
+Gamma = float | Literal["auto", "grid"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Methods that are compared on the same streams.
+
+    Attributes
+    ----------
+    dataset, backbone : str
+        Names of `aircl list datasets` and `aircl list backbones`.
+    scenario : str
+        A name of `aircl list scenarios`.
+    options : mapping
+        Of the scenario, without the order.
+    orders : tuple of str
+        Orders of the scenario, each a stream of its own; ("",) for the scenario's own.
+    methods : tuple of str
+        Names of `aircl list methods`.
+    seeds : tuple of int
+        One repetition each: of the stream, the buffer and whatever else is random.
+    buffer : int or None
+        Width of the random ReLU buffer of analytic methods; None: none.
+    gamma : float, "auto" or "grid"
+        The ridge of analytic methods: a number, chosen from the statistics, or chosen from a grid on a fifth of the
+        training samples that is held out for it.
+    batch_size : int
+    evaluate_every : int or None
+        Training samples between evaluations for A_auc; None: at phase ends only.
+    """
+
+    dataset: str
+    backbone: str
+    scenario: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    orders: tuple[str, ...] = ("",)
+    methods: tuple[str, ...] = ("air", "air-shared", "acil")
+    seeds: tuple[int, ...] = (1,)
+    buffer: int | None = None
+    gamma: Gamma = "auto"
+    batch_size: int = 64
+    evaluate_every: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gamma, str) and self.gamma not in ("auto", "grid"):
+            raise ValueError(f"gamma={self.gamma!r} is neither a number nor auto nor grid.")
+        if isinstance(self.gamma, int | float) and not self.gamma > 0:
+            raise ValueError(f"gamma={self.gamma!r} is not above 0.")
+        for name in ("batch_size", "buffer", "evaluate_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}={value} is not at least 1.")
+        for name in ("orders", "methods", "seeds"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty: name at least one.")
+
+    @property
+    def online(self) -> bool:
+        """Whether methods are not told where phases end."""
+        return self.scenario in ONLINE
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Build an experiment from what a TOML file or `run.json` says; unknown keys are errors."""
+        known = [f.name for f in fields(cls)]
+        _check_keys(values, known, "an experiment")
+        missing = [name for name in ("dataset", "backbone", "scenario") if name not in values]
+        if missing:
+            raise ValueError(f"an experiment lacks {', '.join(missing)}.")
+        lists = {name: tuple(values[name]) for name in ("orders", "methods", "seeds") if name in values}
+        return cls(**{**values, **lists})
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A whole run.
+
+    Attributes
+    ----------
+    name : str
+    experiments : tuple of Experiment
+    """
+
+    name: str
+    experiments: tuple[Experiment, ...]
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Build a configuration from a mapping; unknown keys are errors."""
+        _check_keys(values, ["name", "experiments"], "a run")
+        experiments = tuple(map(Experiment.from_mapping, values.get("experiments", ())))
+        if not experiments:
+            raise ValueError("a run needs at least one experiment: [[experiments]] in the TOML file.")
+        return cls(str(values.get("name", "run")), experiments)
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read a configuration from a file."""
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"{path} cannot be read as a TOML file: {error}") from error
+        try:
+            return cls.from_mapping({"name": path.stem, **values})
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the configuration as JSON would hold it."""
+        experiments = [{**asdict(e), "options": dict(e.options)} for e in self.experiments]
+        return {"name": self.name, "experiments": experiments}
+
+    def changed(self, **changes: Any) -> RunConfig:
+        """Return the configuration with some values of all experiments replaced."""
+        return replace(self, experiments=tuple(replace(e, **changes) for e in self.experiments))
+
+
+def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:
+    for key in values:
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"{what} has no key {key!r}.{hint} Known: {', '.join(known)}.")
+
+
+def default_config() -> RunConfig:
+    """Return the run of `aircl run` alone: embedded data, nothing that needs torch, well under a minute."""
+    methods = ("air", "air-shared", "air-pooled", "acil")
+    digits = Experiment(
+        "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 1 / 40}, ("descending",), methods,
+        seeds=(1, 2, 3), buffer=500, evaluate_every=50,
+    )  # fmt: skip
+    cities = Experiment(
+        "cities", "char-ngrams", "long-tail", {"phases": 10, "counts": "natural"}, ("descending",), methods, seeds=(1,)
+    )
+    return RunConfig("default", (digits, cities))
+
+
+def preset_config(name: str, dataset: str | None, backbone: str) -> RunConfig:
+    """Return the run of one of the paper's tables: all columns of a dataset.
+
+    Parameters
+    ----------
+    name : {"table1", "table2"}
+    dataset : str or None
+        One of the table's; None: its first.
+    backbone : str
+    """
+    if name not in ("table1", "table2"):
+        raise ValueError(f"there is no preset {name!r}. Known: table1, table2.")
+    columns = [preset for preset in PRESETS.values() if preset.table == int(name[-1])]
+    known = list(dict.fromkeys(preset.dataset for preset in columns))
+    dataset = dataset or known[0]
+    columns = [preset for preset in columns if preset.dataset == dataset]
+    if not columns:
+        raise ValueError(f"{name} has no dataset {dataset!r}. It has {', '.join(known)}.")
+    first = columns[0]
+    experiment = Experiment(
+        dataset,
+        backbone,
+        first.scenario,
+        {key: value for key, value in first.options.items() if key != "order"},
+        tuple(preset.options.get("order", "") for preset in columns),
+        seeds=first.seeds,
+        buffer=first.buffer_width,
+        batch_size=first.batch_size,
+        evaluate_every=first.evaluate_every,
+    )
+    return RunConfig(name, (experiment,))

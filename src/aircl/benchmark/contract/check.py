@@ -1,0 +1,120 @@
+"""The contract, applied to one method: law after law, whatever happens in any of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aircl.backbones.backbone import BackboneError
+from aircl.benchmark.contract.exam import Exam
+from aircl.benchmark.contract.laws import LAWS
+from aircl.benchmark.contract.material import prepare_material
+from aircl.benchmark.contract.pupil import Factory, ViolationError, describe
+from aircl.benchmark.contract.randomness import global_randomness
+from aircl.methods import METHODS, IncompatibleError, list_methods
+
+Result = Literal["passed", "failed", "skipped"]
+
+# What is checked, in the order of the findings.
+CHECKS: tuple[str, ...] = tuple(LAWS)
+
+# A method may say that these are not for it; all others are asked of everyone.
+MAY_DECLINE = frozenset({"learns online, also when classes come back"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes
+    ----------
+    name : str
+        The law, one of `CHECKS`.
+    result : {"passed", "failed", "skipped"}
+    reason : str
+        What was seen, in words.
+    seconds : float
+    """
+
+    name: str
+    result: Result
+    reason: str
+    seconds: float
+
+
+def check_method(
+    method: str | Factory,
+    *,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[int, str], None] | None = None,
+) -> list[Finding]:
+    """Try out on real digits whether a method keeps the contract of the benchmark.
+
+    Parameters
+    ----------
+    method : str, or a subclass of Method
+        A name of `list_methods`, or what makes a method of a `Setup`: the class, or a callable with the attributes
+        `consumes` and `analytic` of one where they are not the default.
+    options : mapping, optional
+        The method's own options, for `Setup.options`.
+    progress : callable, optional
+        Called with the number of checks done and the name of the next one.
+
+    Returns
+    -------
+    findings : list of Finding
+        One for each of `CHECKS`. An exception in a check is a failure of that check, and the others go on.
+
+    Notes
+    -----
+    Samples that a method keeps are found in every array, list and string of bytes that its attributes lead to, and in
+    the files it saves; as given, divided by 255, at length 1, and as encoded. A method that disguises them further is
+    not found out. So is one that hides behind a C extension: this is a test for mistakes, not for malice.
+
+    Examples
+    --------
+    >>> from aircl.benchmark.contract import check_method
+    >>> findings = check_method("acil")
+    >>> {finding.result for finding in findings}
+    {'passed'}
+    """
+    if isinstance(method, str):
+        list_methods()
+        method = METHODS[method]
+    consumes = getattr(method, "consumes", "features")
+    if consumes not in ("features", "images"):
+        return _all("failed", f"consumes is {consumes!r}; it should be 'features' or 'images'.")
+    analytic = bool(getattr(method, "analytic", False))
+    try:
+        material = prepare_material(consumes, analytic=analytic, options=options or {})
+    except BackboneError as error:
+        return _all("skipped", f"a method that takes images is tried out with a backbone, but: {error}")
+    exam = Exam(method, material)
+    findings = []
+    for number, name in enumerate(CHECKS):
+        if progress is not None:
+            progress(number, name)
+        began = time.perf_counter()
+        with global_randomness(0):
+            result, reason = _try(exam, name)
+        findings.append(Finding(name, result, reason, time.perf_counter() - began))
+    return findings
+
+
+def _try(exam: Exam, name: str) -> tuple[Result, str]:
+    try:
+        return "passed", LAWS[name](exam)
+    except ViolationError as error:
+        return "failed", str(error)
+    except IncompatibleError as error:
+        if name in MAY_DECLINE:
+            return "skipped", f"it declines: {error}"
+        return "failed", f"it declines what every method has to do: {describe(error)}"
+    except Exception as error:
+        return "failed", describe(error)
+
+
+def _all(result: Result, reason: str) -> list[Finding]:
+    return [Finding(name, result, reason, 0.0) for name in CHECKS]

@@ -1,0 +1,95 @@
+"""Laws of keeping: what a method holds on to, and what it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.benchmark.contract.exam import Exam
+from aircl.benchmark.contract.kept_samples import SampleSearch
+from aircl.benchmark.contract.pupil import Pupil, ViolationError, told
+from aircl.scenarios import Phase
+from aircl.scenarios.stream import Indices
+
+
+def keeps_what_it_says(exam: Exam) -> str:
+    """Search for training rows in the object and in its files, whenever a phase is over."""
+    # A mean of one row or of two may be a row, or give one away; classes here have more.
+    trains = exam.material.phases(phases=3, at_most=12)
+    pupil = exam.pupil()
+    number = found_at_most = 0
+    for lesson in exam.course(*trains):
+        pupil.attend(lesson)
+        if isinstance(lesson, Phase):
+            number += 1
+            kept = _claimed(pupil)
+            found = _search(pupil, np.concatenate(trains[:number]), files=number == len(trains))
+            distinct = set[int]().union(*found.values())
+            found_at_most = max(found_at_most, len(distinct))
+            if len(distinct) > kept:
+                raise ViolationError(
+                    f"after phase {number} it says that it keeps {kept} samples, but {len(distinct)} of its training "
+                    f"rows are in {' and '.join(list(found)[:3])}. Count them in samples_kept, or let go of them."
+                )
+    return f"it says {kept} of {pupil.learned} samples; {found_at_most} training rows were found."
+
+
+def leaves_inputs_alone(exam: Exam) -> str:
+    """Compare with copies what may be shared with other methods: cached features, labels, a backbone."""
+    material = exam.material
+    rows = material.rows_of(0, 1, at_most=40)
+    inputs, labels, test = material.train_inputs[rows], material.train_labels[rows], material.test_inputs.copy()
+    backbone = copy.deepcopy(material.setup.backbone)
+
+    def features() -> Any:
+        return None if backbone is None else backbone.forward(backbone.prepare(material.test_inputs[:8]))
+
+    before = features()
+    pupil = exam.pupil(backbone=backbone)
+    told("learn", pupil.method.learn, inputs, labels)
+    pupil.attend(exam.course(rows)[-1])
+    told("predict", pupil.method.predict, told("encode", pupil.method.encode, test))
+    for what, changed in (
+        ("the inputs of learn", not np.array_equal(inputs, material.train_inputs[rows])),
+        ("the labels of learn", not np.array_equal(labels, material.train_labels[rows])),
+        ("the inputs of encode", not np.array_equal(test, material.test_inputs)),
+        ("the backbone of its setup", before is not None and not np.array_equal(before, features())),
+    ):
+        if changed:
+            raise ViolationError(f"it changed {what} in place; it should work on a copy.")
+    return "inputs, labels and backbone are as before."
+
+
+def _claimed(pupil: Pupil) -> int:
+    """Return how many samples a method says that it keeps, if that is possible."""
+    kept = pupil.method.samples_kept
+    if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or kept < 0:
+        raise ViolationError(f"samples_kept is {kept!r}; it should be an integer of at least 0.")
+    if kept > pupil.learned:
+        raise ViolationError(f"samples_kept is {kept}, but it has seen only {pupil.learned} samples.")
+    return int(kept)
+
+
+def _search(pupil: Pupil, rows: Indices, *, files: bool) -> dict[str, set[int]]:
+    """Return where training rows are, and which."""
+    search = SampleSearch(*_forms(pupil, rows))
+    with TemporaryDirectory() as name:
+        pupil.save(Path(name))
+        found = search.in_object(pupil.method)
+        if files:
+            found |= {f"the saved file {file}": which for file, which in search.in_files(Path(name)).items()}
+    return found
+
+
+def _forms(pupil: Pupil, rows: Indices) -> list[npt.NDArray[Any]]:
+    """Return training rows as they are, between 0 and 1, at length 1, and encoded where the method does."""
+    raw = pupil.material.train_inputs[rows]
+    pixels = raw.reshape(len(raw), -1).astype(np.float64) / (255 if raw.dtype == np.uint8 else 1)
+    forms = [raw, pixels, pixels / np.linalg.norm(pixels, axis=1, keepdims=True)]
+    encoded = pupil.encode(raw)
+    return [*forms, encoded] if isinstance(encoded, np.ndarray) and len(encoded) == len(raw) else forms

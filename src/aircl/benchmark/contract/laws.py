@@ -1,0 +1,41 @@
+"""The laws that every method of the benchmark keeps, by what they say."""
+
+from __future__ import annotations
+
+from aircl.benchmark.contract.exam import Law
+from aircl.benchmark.contract.keeping import keeps_what_it_says, leaves_inputs_alone
+from aircl.benchmark.contract.learning import (
+    learns,
+    learns_newest,
+    learns_one_sample,
+    learns_online,
+    survives_emptiness,
+    takes_any_batch,
+    takes_labels_with_gaps,
+)
+from aircl.benchmark.contract.predicting import (
+    judges_rows_alone,
+    knows_no_test_label,
+    predicting_is_pure,
+    predicts_exposed,
+)
+from aircl.benchmark.contract.repeating import is_deterministic, resumes_between_phases, resumes_within_phase
+
+LAWS: dict[str, Law] = {
+    "learns what it is taught": learns,
+    "learns the newest classes of a stream": learns_newest,
+    "learns online, also when classes come back": learns_online,
+    "predicts only exposed classes": predicts_exposed,
+    "knows no label that it was not taught": knows_no_test_label,
+    "judges each row by itself": judges_rows_alone,
+    "predicting changes nothing": predicting_is_pure,
+    "leaves what it is given as it was": leaves_inputs_alone,
+    "survives empty phases and empty batches": survives_emptiness,
+    "learns classes of a single sample": learns_one_sample,
+    "takes batches of any size": takes_any_batch,
+    "takes new classes at any time, and labels with gaps": takes_labels_with_gaps,
+    "is the same again for the same seed": is_deterministic,
+    "goes on identically after a stop between phases": resumes_between_phases,
+    "goes on identically after a stop within a phase": resumes_within_phase,
+    "keeps no more samples than it says": keeps_what_it_says,
+}

@@ -1,0 +1,83 @@
+"""What methods are examined with: the digits, as rows of pixels or as images with a small backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.backbones import create_backbone
+from aircl.data import load_dataset
+from aircl.methods import Setup
+from aircl.scenarios import make_stream
+from aircl.scenarios.stream import Indices, Labels
+
+SEED = 7
+BATCH_SIZE = 16
+# Wider than the pixels, as a buffer should be, and still solved in no time.
+BUFFER = 128
+# Enough for the backbone to be of some use; it is the method that is examined.
+BACKBONE_EPOCHS = 8
+
+
+@dataclass(frozen=True)
+class Material:
+    """Training and test digits, and the setup that fits them.
+
+    Attributes
+    ----------
+    train_inputs, test_inputs : array of shape (n, 64) or (n, 8, 8, 1)
+    train_labels, test_labels : array of shape (n,)
+    setup : Setup
+    """
+
+    train_inputs: npt.NDArray[Any]
+    train_labels: Labels
+    test_inputs: npt.NDArray[Any]
+    test_labels: Labels
+    setup: Setup
+
+    def rows_of(self, *classes: int, at_most: int | None = None) -> Indices:
+        """Return training rows of some classes, at most so many of each, in one order always, mixed."""
+        rows = np.concatenate([np.flatnonzero(self.train_labels == label)[:at_most] for label in classes])
+        return np.random.default_rng(SEED).permutation(rows)
+
+    def phases(self, *, phases: int = 5, at_most: int = 60) -> list[Indices]:
+        """Return the rows of a class-incremental stream over all digits."""
+        stream = make_stream("cil", self.train_labels, phases=phases, seed=SEED)
+        return [self.rows_of(*phase.classes.tolist(), at_most=at_most) for phase in stream.phases]
+
+
+def prepare_material(consumes: str, *, analytic: bool, options: Mapping[str, Any]) -> Material:
+    """Return digits in the form that a method consumes.
+
+    Parameters
+    ----------
+    consumes : {"features", "images"}
+    analytic : bool
+        Whether the method gets a random buffer.
+    options : mapping
+        The method's own.
+
+    Raises
+    ------
+    BackboneError
+        If the method takes images and there is no torch to train a backbone with.
+    """
+    digits = load_dataset("digits")
+    train, test = (np.asarray(split.inputs[np.arange(len(split))]) for split in (digits.train, digits.test))
+    labels = digits.train.labels, digits.test.labels
+    if consumes == "features":
+        identity = create_backbone("identity", example=train)
+        train, test = (identity.forward(identity.prepare(images)) for images in (train, test))
+        setup = Setup(SEED, identity.width, batch_size=BATCH_SIZE, buffer=BUFFER if analytic else None, options=options)
+        return Material(train, labels[0], test, labels[1], setup)
+    base = np.flatnonzero(labels[0] < 5)
+    backbone = create_backbone(
+        "base:resnet32", base=(train[base], labels[0][base]), epochs=BACKBONE_EPOCHS, progress=False
+    )
+    setup = Setup(SEED, backbone.width, batch_size=BATCH_SIZE, backbone=backbone, options=options)
+    return Material(train, labels[0], test, labels[1], setup)

@@ -1,0 +1,91 @@
+"""A method from a file that is in no package."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from aircl.methods import Method
+
+
+def load_method_class(path: Path, name: str | None = None) -> type[Method]:
+    """Return the method that a Python file defines. The file is executed.
+
+    Parameters
+    ----------
+    path : Path
+    name : str, optional
+        Name of the class; not needed if the file defines one method only.
+
+    Returns
+    -------
+    method : subclass of Method
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be imported (with the line), or does not have the method, or several and none is named.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist or is not a file. Give a Python file that defines a Method.")
+    module = _execute(path)
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Method) and value.__module__ == module.__name__
+    }
+    complete = [key for key, value in own.items() if not inspect.isabstract(value)]
+    known = f"It defines {', '.join(complete)}." if complete else "It defines no class that can be one."
+    if name is not None:
+        found = getattr(module, name, None)
+        if not (inspect.isclass(found) and issubclass(found, Method)):
+            raise ValueError(f"{path} has no subclass of aircl.methods.Method named {name!r}. {known}")
+        return found
+    if not complete:
+        lacking = "; ".join(f"{key} lacks {', '.join(sorted(value.__abstractmethods__))}" for key, value in own.items())
+        raise ValueError(
+            f"{path} defines no method: no class in it is a complete subclass of aircl.methods.Method"
+            f"{f' ({lacking})' if lacking else ''}."
+        )
+    if len(complete) > 1:
+        raise ValueError(f"{path} defines several methods: {', '.join(complete)}. Name the class to be checked.")
+    return own[complete[0]]
+
+
+def _execute(path: Path) -> ModuleType:
+    """Import a file as a module of its own, with what lies beside it within reach."""
+    name = f"aircl_method_file_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file: its name should end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses and pickles look their module up
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+        raise ValueError(f"{path}, line {_line(error, path)}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module
+
+
+def _line(error: Exception, path: Path) -> int | None:
+    """Return the line of a file that an error comes from."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() == path.resolve()
+    ]
+    return lines[-1] if lines else None

@@ -1,0 +1,61 @@
+"""Laws of repeating: the same seed gives the same method, also with a stop on the way."""
+
+from __future__ import annotations
+
+from aircl.benchmark.contract.comparison import difference
+from aircl.benchmark.contract.exam import Exam, after_phase
+from aircl.benchmark.contract.material import SEED
+from aircl.benchmark.contract.pupil import Pupil, ViolationError
+from aircl.benchmark.contract.randomness import global_randomness
+from aircl.scenarios import Phase
+
+
+def is_deterministic(exam: Exam) -> str:
+    """Try another run with the same seed, while the random states of the process are others."""
+
+    def run(state: int) -> Pupil:
+        with global_randomness(state):
+            pupil = exam.pupil()
+            pupil.attend(*exam.course())
+            pupil.predict_test()
+        return pupil
+
+    if different := difference(run(1), run(2)):
+        raise ViolationError(
+            f"two runs with seed {SEED} differ: {different}. Draw everything from a generator of your own, seeded with "
+            "setup.seed."
+        )
+    return f"two runs with seed {SEED} agree, whatever the random states of the process."
+
+
+def resumes_between_phases(exam: Exam) -> str:
+    """Save at the end of the second phase, and restore into a new object."""
+    return _resumes_at(exam, 0, "at the end of phase 2")
+
+
+def resumes_within_phase(exam: Exam) -> str:
+    """Save after three batches of the third phase, and restore into a new object."""
+    return _resumes_at(exam, 3, "within phase 3")
+
+
+def _resumes_at(exam: Exam, batches: int, where: str) -> str:
+    """Compare a method that stops so many batches after phase 2 with one that never stops, to the end of the stream."""
+    course = exam.course()
+    stop = after_phase(course, 2) + batches
+    steady, stopped = exam.pupil(), exam.pupil()
+    steady.attend(*course[:stop])
+    stopped.attend(*course[:stop])
+    with global_randomness(3):  # a new process would not have the old one's either
+        stopped = stopped.stopped_and_restored()
+        if different := difference(steady, stopped):
+            raise ViolationError(f"right after save and restore {where}: {different}. save must write everything.")
+        for number, lesson in enumerate(course[stop:]):
+            steady.attend(lesson)
+            stopped.attend(lesson)
+            # Within phases too, as for curves of any-time accuracy.
+            if (isinstance(lesson, Phase) or number % 5 == 0) and (different := difference(steady, stopped)):
+                raise ViolationError(
+                    f"restored {where}, it learns on differently from a method that never stopped: {different}. "
+                    "save must write everything, the random state included."
+                )
+    return f"stopped {where} and restored, it is the same to the end of the stream."

@@ -1,0 +1,116 @@
+"""A method on the test set, at one point of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.benchmark.metrics import Labels, confusion_matrix
+from aircl.inputs import Inputs
+from aircl.methods import Method
+
+# Test rows that are encoded or predicted at a time: a wide buffer's output would not fit otherwise.
+ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a method made of the test samples of the exposed classes.
+
+    Attributes
+    ----------
+    classes : array of shape (C,)
+        The exposed classes.
+    confusion : array of shape (C, C)
+    """
+
+    classes: Labels
+    confusion: npt.NDArray[np.int64]
+
+
+class TestSet:
+    """Test samples, encoded once by a method and predicted as often as asked for.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    labels : array of shape (n,)
+    """
+
+    __test__ = False  # no test for pytest to collect
+
+    def __init__(self, inputs: Inputs, labels: Labels) -> None:
+        self._inputs, self._labels = inputs, labels
+        self._encoded: list[Any] | None = None
+
+    def evaluate(self, method: Method, exposed: Labels) -> Evaluation:
+        """Predict the test samples of the exposed classes.
+
+        Raises
+        ------
+        ValueError
+            If the method predicts a class that was never exposed.
+        """
+        true, predicted = [exposed[:0]], [exposed[:0]]
+        for encoded, labels in self._parts(method, exposed):
+            answer = np.asarray(method.predict(encoded))
+            if answer.shape != labels.shape:
+                raise ValueError(f"it predicted an array of shape {answer.shape} for {len(labels)} samples.")
+            if len(strange := np.setdiff1d(answer, exposed)):
+                raise ValueError(f"it predicted class {strange[0]}, which no training sample had so far.")
+            true.append(labels)
+            predicted.append(answer)
+        matrix = confusion_matrix(np.concatenate(true), np.concatenate(predicted), exposed)
+        return Evaluation(exposed, matrix)
+
+    def loss_by_class(self, method: Method, exposed: Labels) -> npt.NDArray[np.float64]:
+        """Return the mean squared error of each class's test samples, summed over outputs, shape (C,), or empty."""
+        total, count = squared_errors(method, self._parts(method, exposed), exposed)
+        return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0) if len(total) else total
+
+    def _parts(self, method: Method, exposed: Labels) -> Iterator[tuple[Any, Labels]]:
+        """Yield the encoded samples of the exposed classes and their labels, in pieces."""
+        slices = [slice(start, start + ROWS) for start in range(0, len(self._labels), ROWS)]
+        if self._encoded is None:
+            indices = np.arange(len(self._labels))
+            self._encoded = [method.encode(self._inputs[indices[piece]]) for piece in slices]
+        for piece, encoded in zip(slices, self._encoded, strict=True):
+            rows = np.flatnonzero(np.isin(self._labels[piece], exposed))
+            if len(rows):
+                whole = len(rows) == len(self._labels[piece])
+                yield encoded if whole else encoded[rows], self._labels[piece][rows]
+
+
+def squared_errors(
+    method: Method, parts: Iterator[tuple[Any, Labels]], exposed: Labels
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the squared errors against one-hot targets summed over each class's samples, and how many these are.
+
+    Parameters
+    ----------
+    method : Method
+    parts : iterator of (encoded, labels)
+    exposed : array of shape (C,)
+
+    Returns
+    -------
+    total, count : arrays of shape (C,), or empty ones
+        Empty if the method has no scores.
+    """
+    total, count = np.zeros(len(exposed)), np.zeros(len(exposed))
+    for encoded, labels in parts:
+        scored = method.scores(encoded)
+        if scored is None:
+            return total[:0], count[:0]
+        classes, scores = scored
+        errors = np.square(scores, dtype=np.float64).sum(axis=1)
+        own = scores[np.arange(len(labels)), np.searchsorted(classes, labels)].astype(np.float64)
+        errors += 1.0 - 2.0 * own  # |s - e_y|^2 = |s|^2 - 2 s_y + 1
+        place = np.searchsorted(exposed, labels)
+        total += np.bincount(place, errors, minlength=len(exposed))
+        count += np.bincount(place, minlength=len(exposed))
+    return total, count

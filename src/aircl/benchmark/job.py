@@ -1,0 +1,277 @@
+"""One method on one stream: learn, evaluate, stop and go on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.benchmark.evaluation import ROWS, Evaluation, TestSet, squared_errors
+from aircl.benchmark.memory import peak_memory, reset_peak_memory
+from aircl.benchmark.metrics import (
+    Labels,
+    accuracy,
+    balanced_accuracy,
+    class_accuracy,
+    forgetting,
+    group_accuracies,
+)
+from aircl.benchmark.results import Details, Row, RunDirectory
+from aircl.inputs import Inputs
+from aircl.methods import Method
+from aircl.scenarios import Phase, Stream
+
+METRICS: dict[str, Callable[[npt.NDArray[np.int64]], float]] = {
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+}
+SUMMARY_PREFIX = {"accuracy": "", "balanced_accuracy": "balanced_"}
+
+# Called with the number of training samples done and of all.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The inputs that a method consumes, and their labels.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    labels : array of shape (n,)
+    """
+
+    inputs: Inputs
+    labels: Labels
+
+
+@dataclass
+class Track:
+    """What is known of a job so far, beside the method itself. It is written with the method's state.
+
+    Attributes
+    ----------
+    phases : int
+        Phases done.
+    samples : int
+        Training samples seen.
+    seconds : float
+        Wall time of learning.
+    rows : list of dict
+        The rows of the job so far.
+    by_phase : list of list of float
+        After each phase, the accuracy of every class, nan as None.
+    """
+
+    phases: int
+    samples: int
+    seconds: float
+    rows: list[dict[str, Any]]
+    by_phase: list[list[float | None]]
+
+
+class Job:
+    """A method that goes through a stream.
+
+    Parameters
+    ----------
+    template : Row
+        A row with everything that all rows of the job share.
+    make : callable
+        Returns a new method.
+    stream : Stream
+    train, test : Samples
+    online : bool
+        Whether phase ends are kept from methods that do not ask for them.
+    batch_size : int
+    evaluate_every : int or None
+        Samples between periodic evaluations.
+    directory : RunDirectory
+    """
+
+    def __init__(
+        self,
+        template: Row,
+        make: Callable[[], Method],
+        stream: Stream,
+        train: Samples,
+        test: Samples,
+        *,
+        online: bool,
+        batch_size: int,
+        evaluate_every: int | None,
+        directory: RunDirectory,
+    ) -> None:
+        self.template, self.make, self.stream = template, make, stream
+        self.train, self.online = train, online
+        self.batch_size, self.evaluate_every = batch_size, evaluate_every
+        self.directory = directory
+        self.test = TestSet(test.inputs, test.labels)
+        self._n_classes = int(max(train.labels.max(initial=-1), test.labels.max(initial=-1))) + 1
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Run to the end, from where the job was left if it was begun before."""
+        reset_peak_memory()
+        method, track = self._resume()
+        for number, phase in enumerate(self.stream.phases[track.phases :], track.phases + 1):
+            self._learn_phase(method, number, phase, track, progress)
+            evaluation = self.test.evaluate(method, phase.exposed)
+            track.by_phase.append(self._by_class(evaluation))
+            self._note(track, method, "phase", number, evaluation)
+            track.phases = number
+            if number < len(self.stream):
+                self._save(method, track)
+        self._finish(method, track, evaluation)
+
+    # -- learning --
+    def _learn_phase(self, method: Method, number: int, phase: Phase, track: Track, progress: Progress | None) -> None:
+        before = self.stream.phases[number - 2].exposed if number > 1 else phase.exposed[:0]
+        exposed = before
+        for start in range(0, len(phase.train), self.batch_size):
+            rows = phase.train[start : start + self.batch_size]
+            began = time.perf_counter()
+            labels = self.train.labels[rows]
+            method.learn(self.train.inputs[rows], labels)
+            track.seconds += time.perf_counter() - began
+            exposed = np.union1d(exposed, labels)
+            every, seen = self.evaluate_every, track.samples + len(rows)
+            # After the first batch with strictly more than k times `every` samples.
+            if every and (seen - 1) // every > (track.samples - 1) // every and seen > every:
+                self._note(track, method, "periodic", number, self.test.evaluate(method, exposed), samples=seen)
+            track.samples = seen
+            if progress is not None:
+                progress(track.samples, self.stream.total)
+        if not self.online or method.uses_phase_ends:
+            began = time.perf_counter()
+            method.end_phase(phase)
+            track.seconds += time.perf_counter() - began
+
+    def _note(
+        self, track: Track, method: Method, point: str, phase: int, evaluation: Evaluation, samples: int | None = None
+    ) -> None:
+        if not evaluation.confusion.sum():  # nothing exposed yet, or no test sample of what is
+            return
+        for metric, measure in METRICS.items():
+            self._add(track, method, point, phase, metric, measure(evaluation.confusion), samples)
+
+    def _add(
+        self,
+        track: Track,
+        method: Method,
+        point: str,
+        phase: int,
+        metric: str,
+        value: float,
+        samples: int | None = None,
+    ) -> None:
+        row = replace(
+            self.template,
+            phase=phase,
+            samples=track.samples if samples is None else samples,
+            point=point,
+            metric=metric,
+            value=value,
+            seconds=track.seconds,
+            peak_memory=peak_memory(),
+            kept=method.samples_kept,
+            **{key: value for key, value in method.facts().items() if key == "gamma"},
+        )
+        track.rows.append(asdict(row))
+
+    def _by_class(self, evaluation: Evaluation) -> list[float | None]:
+        table: list[float | None] = [None] * self._n_classes
+        for label, value in zip(evaluation.classes.tolist(), class_accuracy(evaluation.confusion), strict=True):
+            table[label] = None if np.isnan(value) else float(value)
+        return table
+
+    # -- the end --
+    def _finish(self, method: Method, track: Track, evaluation: Evaluation) -> None:
+        by_phase = np.array(track.by_phase, dtype=np.float64)[:, evaluation.classes]
+        counts = self.stream.counts()[:, evaluation.classes]
+        values: dict[str, float] = dict(group_accuracies(by_phase[-1], counts.sum(axis=0)))
+        values["forgetting"] = forgetting(by_phase)
+        for metric, prefix in SUMMARY_PREFIX.items():
+            points = {
+                point: [row["value"] for row in track.rows if (row["point"], row["metric"]) == (point, metric)]
+                for point in ("phase", "periodic")
+            }
+            values[f"{prefix}A_avg"] = float(np.mean(points["phase"]))
+            if points["periodic"]:
+                values[f"{prefix}A_auc"] = float(np.mean(points["periodic"]))
+            values[f"{prefix}A_last"] = points["phase"][-1]
+        self._details(method, evaluation, by_phase, counts).save(self.directory.details_path(self.template.job))
+        # A job with an A_last is a finished one, so that row comes last.
+        for name in sorted(values, key=lambda name: name == "A_last"):
+            self._add(track, method, "final", 0, name, values[name])
+        self.directory.append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
+        shutil.rmtree(self.directory.state_path(self.template.job), ignore_errors=True)
+
+    def _details(
+        self,
+        method: Method,
+        evaluation: Evaluation,
+        by_phase: npt.NDArray[np.float64],
+        counts: npt.NDArray[np.int64],
+    ) -> Details:
+        exposed = evaluation.classes
+        norms = method.weight_norms()
+        train_loss, _ = squared_errors(method, self._train_parts(method), exposed)
+        new = [np.isin(exposed, phase.new_classes) for phase in self.stream.phases]
+        tested = ~np.isnan(by_phase)
+        by_new_phase = np.full((len(by_phase), len(new)), np.nan)
+        for i, j in np.ndindex(by_new_phase.shape):
+            if (tested[i] & new[j]).any():
+                by_new_phase[i, j] = by_phase[i, tested[i] & new[j]].mean()
+        return Details(
+            classes=exposed,
+            counts=counts,
+            confusion=evaluation.confusion,
+            weight_norms=np.zeros(0) if norms is None else norms[1].astype(np.float64)[np.searchsorted(norms[0], exposed)],
+            test_loss=self.test.loss_by_class(method, exposed),
+            train_loss=train_loss,
+            phase_accuracy=by_new_phase,
+        )
+
+    def _train_parts(self, method: Method) -> Iterator[tuple[Any, Labels]]:
+        """Yield all training samples of the stream, encoded."""
+        rows = np.sort(np.concatenate([phase.train for phase in self.stream.phases]))
+        for start in range(0, len(rows), ROWS):
+            part = rows[start : start + ROWS]
+            yield method.encode(self.train.inputs[part]), self.train.labels[part]
+
+    # -- stopping and going on --
+    def _save(self, method: Method, track: Track) -> None:
+        """Write the state after a phase beside the old one, take its place, and only then add the rows."""
+        place = self.directory.state_path(self.template.job)
+        new = place.with_name(f"{place.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        (new / "method").mkdir(parents=True)
+        method.save(new / "method")
+        (new / "track.json").write_text(json.dumps(asdict(track)))
+        if place.exists():
+            place.rename(old := place.with_name(f"{place.name}.old"))
+            new.rename(place)
+            shutil.rmtree(old)
+        else:
+            new.rename(place)
+        self.directory.append(Row(**row) for row in track.rows if row["phase"] == track.phases)
+
+    def _resume(self) -> tuple[Method, Track]:
+        """Return the method and what is known of it, as they were after the last phase that was written."""
+        method = self.make()
+        place = self.directory.state_path(self.template.job)
+        for path in (place, place.with_name(f"{place.name}.old")):  # a kill between two renames leaves the old one
+            if (path / "track.json").exists():
+                track = Track(**json.loads((path / "track.json").read_text()))
+                method.restore(path / "method")
+                others = [row for row in self.directory.rows() if row.job != self.template.job]
+                self.directory.rewrite([*others, *(Row(**row) for row in track.rows)])
+                return method, track
+        self.directory.rewrite([row for row in self.directory.rows() if row.job != self.template.job])
+        return method, Track(0, 0, 0.0, [], [])

@@ -1,0 +1,192 @@
+"""A run's directory: what was asked for, what was measured, and what is worth a picture.
+
+    run.json           the resolved configuration, versions, revision, machine, when it began and ended
+    rows.jsonl         one flat row per measured value, see `Row`
+    details/JOB.npz    of a finished job: confusion matrix, losses, norms, counts, see `Details`
+    state/JOB/         of an unfinished job: the method after its last phase
+    report.html ..     written by `aircl report`
+
+A job is one method on one stream: its name is made of dataset, backbone, scenario, order, method and seed. Rows of a
+job are appended when a phase is over, in one write, so a kill loses the phase at most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Status = Literal["ok", "failed", "incompatible"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured value, or one method that gave none.
+
+    Attributes
+    ----------
+    run : str
+        Name of the run.
+    job : str
+    dataset, backbone, scenario, order, method : str
+        `order` is "" for scenarios that have none.
+    seed : int
+    phase : int
+        From 1; the phase in which, or at whose end, the value was measured. 0: of the whole stream.
+    samples : int
+        Training samples seen until then.
+    point : {"phase", "periodic", "final", ""}
+        At the end of a phase, on the way, or a summary of the whole stream; "" where there is no value.
+    metric : str
+        Such as "accuracy", "balanced_accuracy", "A_avg", "A_last", "A_auc", "forgetting", "head", "middle", "tail";
+        summaries of balanced accuracies have the prefix "balanced_".
+    value : float or None
+        Accuracies are shares from 0 to 1. None where a method gave no value.
+    seconds : float
+        Wall time of the job until then, evaluation excluded.
+    peak_memory : int
+        Bytes of the process, at most, since the job began.
+    gamma : float or None
+        Of analytic methods, as used at this point.
+    buffer : int or None
+    kept : int
+        Training samples that the method holds.
+    status : {"ok", "failed", "incompatible"}
+    reason : str
+        Why a method failed or is incompatible; "" if it is not.
+    """
+
+    run: str
+    job: str
+    dataset: str
+    backbone: str
+    scenario: str
+    order: str
+    method: str
+    seed: int
+    phase: int
+    samples: int
+    point: str
+    metric: str
+    value: float | None
+    seconds: float
+    peak_memory: int
+    gamma: float | None = None
+    buffer: int | None = None
+    kept: int = 0
+    status: Status = "ok"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the figures are drawn from, after the last phase of a job.
+
+    Attributes
+    ----------
+    classes : array of shape (C,)
+        The exposed classes, sorted; all arrays below follow their order.
+    counts : array of shape (phases, C)
+        Training samples of each class in each phase.
+    confusion : array of shape (C, C)
+        Test samples by true class (row) and predicted class (column).
+    weight_norms, test_loss, train_loss : arrays of shape (C,), or empty
+        L2 norm of the class's weights; mean squared error over the class's test samples (summed over outputs); the same
+        summed over the class's training samples. Empty where a method has none.
+    phase_accuracy : array of shape (phases, phases)
+        Test accuracy, after phase i (row), on the classes that were new in phase j (column); nan where there are none.
+    """
+
+    classes: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    confusion: npt.NDArray[np.int64]
+    weight_norms: npt.NDArray[np.float64]
+    test_loss: npt.NDArray[np.float64]
+    train_loss: npt.NDArray[np.float64]
+    phase_accuracy: npt.NDArray[np.float64]
+
+    def save(self, path: Path) -> None:
+        """Write to an npz file, whole or not at all."""
+        temporary = path.with_suffix(".tmp")
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **{f.name: getattr(self, f.name) for f in fields(self)})
+        os.replace(temporary, path)
+
+    @classmethod
+    def load(cls, path: Path) -> Details:
+        """Read what `save` wrote."""
+        with np.load(path) as arrays:
+            return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+
+
+class RunDirectory:
+    """The files of a run.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `run.json` says."""
+        if not (self.path / "run.json").is_file():
+            raise ValueError(f"{self.path} is not a directory of a run: it has no run.json. `aircl run` makes one.")
+        about: dict[str, Any] = json.loads((self.path / "run.json").read_text())
+        return about
+
+    def write_about(self, about: dict[str, Any]) -> None:
+        """Write `run.json`."""
+        temporary = self.path / "run.json.tmp"
+        temporary.write_text(json.dumps(about, indent=2))
+        os.replace(temporary, self.path / "run.json")
+
+    def rows(self) -> list[Row]:
+        """Return all rows; a line that a kill cut short is none."""
+        return list(self._read())
+
+    def _read(self) -> Iterator[Row]:
+        path = self.path / "rows.jsonl"
+        if not path.exists():
+            return
+        with path.open() as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    yield Row(**json.loads(line))
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Add rows, in one write."""
+        text = "".join(json.dumps(asdict(row)) + "\n" for row in rows)
+        with (self.path / "rows.jsonl").open("a") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rewrite(self, rows: Iterable[Row]) -> None:
+        """Replace all rows."""
+        temporary = self.path / "rows.jsonl.tmp"
+        temporary.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+        os.replace(temporary, self.path / "rows.jsonl")
+
+    def details(self, job: str) -> Details | None:
+        """Return the details of a job; None if it has none."""
+        path = self.path / "details" / f"{job}.npz"
+        return Details.load(path) if path.exists() else None
+
+    def details_path(self, job: str) -> Path:
+        """Return where the details of a job belong."""
+        (self.path / "details").mkdir(exist_ok=True)
+        return self.path / "details" / f"{job}.npz"
+
+    def state_path(self, job: str) -> Path:
+        """Return where the state of a job belongs."""
+        return self.path / "state" / job

@@ -1,0 +1,273 @@
+"""Runs: every method on every stream, one job after the other; what fails is noted, and the sweep goes on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import aircl
+from aircl.backbones import Backbone, create_backbone
+from aircl.backbones.base_cache import base_backbone
+from aircl.backbones.cache import FeatureCache
+from aircl.backbones.cache import Progress as ExtractionProgress
+from aircl.benchmark.config import Experiment, RunConfig
+from aircl.benchmark.grid import choose_gamma
+from aircl.benchmark.job import Job, Progress, Samples
+from aircl.benchmark.results import Row, RunDirectory
+from aircl.data import Dataset, load_dataset
+from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method
+from aircl.methods.registry import load_methods
+from aircl.scenarios import Stream, make_stream
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Which method on which stream a job is.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    order : str
+    method : str
+    seed : int
+    """
+
+    experiment: Experiment
+    order: str
+    method: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the job: files are named after it."""
+        e = self.experiment
+        parts = (e.dataset, e.backbone, e.scenario, self.order, self.method, f"seed{self.seed}")
+        return "-".join("".join(c if c.isalnum() or c in "+-." else "_" for c in part) for part in parts if part)
+
+
+class Listener:
+    """What a run tells whoever watches it; by default, nobody does."""
+
+    def extracting(self, what: str) -> ExtractionProgress | None:
+        """Return what to call with rows done and all rows while features of `what` are extracted."""
+        return None
+
+    def training(self, backbone: str, n_images: int, n_classes: int) -> None:
+        """Hear that a backbone is about to be trained on a first phase."""
+
+    def job(self, spec: Spec, number: int, total: int) -> Progress | None:
+        """Return what to call with samples done and all samples while a job goes on."""
+        return None
+
+    def done(self, spec: Spec, row: Row) -> None:
+        """Hear how a job ended: its A_last, or the row that says why it failed."""
+
+
+class Runner:
+    """Runs a configuration into a directory.
+
+    Parameters
+    ----------
+    config : RunConfig
+    directory : RunDirectory
+    data : str or None
+        Where datasets are.
+    cache : Path or None
+        Where features are kept.
+    listener : Listener
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        *,
+        data: str | None = None,
+        cache: Path | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.config, self.directory, self.data = config, directory, data
+        self.listener = listener or Listener()
+        self._cache = FeatureCache(cache)
+        self._datasets: dict[str, Dataset] = {}
+        self._features: dict[tuple[str, str], tuple[Samples, Samples]] = {}
+
+    def specs(self) -> list[Spec]:
+        """Return all jobs of the run."""
+        return [
+            Spec(experiment, order, method, seed)
+            for experiment in self.config.experiments
+            for order in experiment.orders
+            for seed in experiment.seeds
+            for method in experiment.methods
+        ]
+
+    def run(self) -> None:
+        """Run all jobs that are not finished yet."""
+        load_methods()
+        for experiment in self.config.experiments:  # a typo is found now, not after an hour
+            for method in experiment.methods:
+                METHODS[method]
+        self.directory.path.mkdir(parents=True, exist_ok=True)
+        about = self.directory.about if (self.directory.path / "run.json").exists() else self._about()
+        self.directory.write_about(about)
+        rows = self.directory.rows()
+        finished = {row.job for row in rows if row.metric == "A_last" or row.status == "incompatible"}
+        specs = self.specs()
+        for number, spec in enumerate(specs, 1):
+            if spec.name not in finished:
+                self._run_job(spec, number, len(specs))
+        self.directory.write_about({**about, "finished": _now()})
+
+    def _run_job(self, spec: Spec, number: int, total: int) -> None:
+        experiment = spec.experiment
+        template = Row(
+            self.config.name, spec.name, experiment.dataset, experiment.backbone, experiment.scenario, spec.order,
+            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0, buffer=experiment.buffer,
+        )  # fmt: skip
+        try:
+            dataset = self._dataset(experiment.dataset)
+            stream = self._stream(spec, dataset)
+            self._job(spec, template, dataset, stream).run(self.listener.job(spec, number, total))
+        except IncompatibleError as error:
+            self._note_failure(replace(template, status="incompatible", reason=str(error)))
+        except Exception as error:  # a sweep goes on whatever one method does
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
+            self._note_failure(replace(template, status="failed", reason=reason))
+        last = [row for row in self.directory.rows() if row.job == spec.name][-1]
+        self.listener.done(spec, last)
+
+    def _note_failure(self, row: Row) -> None:
+        others = [old for old in self.directory.rows() if old.job != row.job]
+        self.directory.rewrite([*others, row])
+
+    def _job(self, spec: Spec, template: Row, dataset: Dataset, stream: Stream) -> Job:
+        experiment = spec.experiment
+        method_class = METHODS[spec.method]
+        backbone = self._backbone(spec, dataset, stream)
+        if dataset.kind not in backbone.kinds:
+            raise ValueError(f"{dataset.name} has {dataset.kind}, but {backbone.name} takes {backbone.kinds}.")
+        if method_class.consumes == "images":
+            if dataset.kind != "images":
+                raise IncompatibleError(f"{spec.method} learns from images, but {dataset.name} has {dataset.kind}.")
+            train, test = (Samples(split.inputs, split.labels) for split in (dataset.train, dataset.test))
+        else:
+            train, test = self._extracted(dataset, backbone)
+        setup = Setup(
+            seed=spec.seed,
+            n_features=backbone.width,
+            online=experiment.online,
+            batch_size=experiment.batch_size,
+            buffer=experiment.buffer,
+            gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
+            backbone=backbone if method_class.consumes == "images" else None,
+        )
+        if experiment.gamma == "grid" and method_class.analytic:
+            gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
+            setup = replace(setup, gamma=gamma)
+
+        def make() -> Method:
+            return create_method(spec.method, setup)
+
+        return Job(
+            template,
+            make,
+            stream,
+            train,
+            test,
+            online=experiment.online,
+            batch_size=experiment.batch_size,
+            evaluate_every=experiment.evaluate_every,
+            directory=self.directory,
+        )
+
+    # -- from names to things --
+    def _dataset(self, name: str) -> Dataset:
+        if name not in self._datasets:
+            self._datasets[name] = load_dataset(name, root=self.data)
+        return self._datasets[name]
+
+    def _stream(self, spec: Spec, dataset: Dataset) -> Stream:
+        options = dict(spec.experiment.options) | ({"order": spec.order} if spec.order else {})
+        train = dataset.train
+        return make_stream(spec.experiment.scenario, train.labels, seed=spec.seed, domains=train.domains, **options)
+
+    def _backbone(self, spec: Spec, dataset: Dataset, stream: Stream) -> Backbone:
+        name, train = spec.experiment.backbone, dataset.train
+        if not name.startswith("base:"):
+            return create_backbone(name, example=train.inputs[np.arange(1)])
+        return base_backbone(
+            name,
+            train.inputs,
+            train.labels,
+            train.fingerprint,
+            stream.phases[0].train,
+            training=lambda n_images, n_classes: self.listener.training(name, n_images, n_classes),
+            seed=spec.seed,
+        )
+
+    def _extracted(self, dataset: Dataset, backbone: Backbone) -> tuple[Samples, Samples]:
+        key = (dataset.train.fingerprint, backbone.fingerprint)
+        if key not in self._features:
+            self._features[key] = tuple(  # type: ignore[assignment]  # of two
+                Samples(
+                    self._cache.features(
+                        backbone,
+                        split.inputs,
+                        split.fingerprint,
+                        data=f"{dataset.name}/{name}",
+                        progress=self.listener.extracting(f"{dataset.name}, {name}"),
+                    ),
+                    split.labels,
+                )
+                for name, split in (("train", dataset.train), ("test", dataset.test))
+            )
+        return self._features[key]
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "name": self.config.name,
+            "config": self.config.to_mapping(),
+            "versions": dict(_versions()),
+            "revision": _revision(),
+            "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
+            "started": _now(),
+            "finished": None,
+        }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    yield "aircl", aircl.__version__
+    for name in ("numpy", "scipy", "scikit-learn", "torch"):
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
+
+
+def _revision() -> str | None:
+    """Return the git revision of the code, "+" if it was changed since, or None if it is not in a repository."""
+
+    def git(*command: str) -> str:
+        place = Path(__file__).parent
+        return subprocess.run(["git", *command], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

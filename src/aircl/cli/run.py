@@ -1,0 +1,251 @@
+"""`aircl run`: a benchmark, from the command line or a TOML file, that can be stopped and resumed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aircl.cli.console import reports_problems, say
+from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.report import report
+
+if TYPE_CHECKING:
+    from aircl.benchmark.config import RunConfig
+    from aircl.benchmark.runner import Listener
+
+BACKBONE = "efficientnet-lite0"
+# What --quick leaves of a run: enough to see whether everything works, nothing to be quoted.
+QUICK_BUFFER = 500
+
+
+@reports_problems
+def run(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE.toml]", help="A configuration; without one, a small default run."),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="One of the paper's tables: table1, table2.")
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(metavar="STREAM", help="A scenario and its options, such as long-tail,counts=exp,phases=10."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="A name of `aircl list datasets`.")] = None,
+    data: DataDirectory = None,
+    backbone: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`.", show_default=BACKBONE)
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Names of `aircl list methods`, separated by commas.")
+    ] = None,
+    orders: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Orders of the scenario, separated by commas.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="SEEDS", help="How many (3), or which (1,2,5 or 1-5).")] = None,
+    buffer: Annotated[int | None, typer.Option(metavar="F", min=0, help="Width of the random buffer; 0: none.")] = None,
+    gamma: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE|auto|grid", help="The ridge: a number, from the statistics, or from a grid."),
+    ] = None,
+    batch: Annotated[int | None, typer.Option(metavar="ROWS", min=1, help="Rows of a batch of the stream.")] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on with a run that was stopped; failed jobs are tried again.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Directory of the run.", show_default="runs/NAME"),
+    ] = None,
+    cache: CacheDirectory = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare methods on streams, and write the results, a report and the pictures."""
+    changes = {
+        "backbone": backbone,
+        "methods": _names(methods),
+        "orders": _names(orders),
+        "seeds": None if seeds is None else parse_seeds(seeds),
+        "gamma": None if gamma is None else _gamma(gamma),
+        "batch_size": batch,
+    }
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if buffer is not None:
+        changes["buffer"] = buffer or None
+    if evaluate_every is not None:
+        changes["evaluate_every"] = evaluate_every or None
+    from aircl.benchmark.config import RunConfig
+    from aircl.benchmark.results import RunDirectory
+
+    if resume is not None:
+        if config or preset or scenario or dataset or changes or quick or output:
+            raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
+        directory = RunDirectory(resume)
+        configuration = RunConfig.from_mapping(directory.about["config"])
+    else:
+        configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
+        directory = RunDirectory(output or Path("runs") / configuration.name)
+        if (directory.path / "rows.jsonl").exists():
+            raise ValueError(
+                f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
+            )
+    _run(configuration, directory.path, data, cache, quiet)
+    report(directory.path, json=json)
+
+
+def _configure(
+    config: Path | None,
+    preset: str | None,
+    scenario: str | None,
+    dataset: str | None,
+    data: str | None,
+    changes: dict[str, Any],
+    quick: bool,
+) -> RunConfig:
+    """Return what is to be run: a file, a preset, a scenario, or the default, with what was asked for replaced."""
+    from aircl.benchmark.config import Experiment, RunConfig, default_config, preset_config
+    from aircl.cli.streams import parse_stream
+
+    given = [name for name, value in (("FILE", config), ("--preset", preset), ("--scenario", scenario)) if value]
+    if len(given) > 1:
+        raise typer.BadParameter(f"{' and '.join(given)} exclude each other.")
+    if dataset is None and data is not None and not preset:
+        from aircl.data import DATASETS
+
+        if data in DATASETS and not Path(data).exists():
+            dataset, data = data, None
+    if config is not None:
+        if dataset is not None:
+            changes = {**changes, "dataset": dataset}
+        configuration = RunConfig.from_toml(config)
+    elif preset is not None:
+        configuration = preset_config(preset, dataset, changes.get("backbone", BACKBONE))
+    elif scenario is not None:
+        if dataset is None:
+            raise typer.BadParameter("a scenario needs data: --dataset NAME.", param_hint="--dataset")
+        name, options = parse_stream(scenario)
+        order = options.pop("order", "")
+        experiment = Experiment(dataset, changes.get("backbone", BACKBONE), name, options, (order,))
+        configuration = RunConfig(f"{dataset}-{name}", (experiment,))
+    else:
+        if dataset is not None:
+            raise typer.BadParameter("--dataset goes with --scenario or --preset.", param_hint="--dataset")
+        configuration = default_config()
+    configuration = configuration.changed(**changes)
+    if quick:
+        configuration = RunConfig(
+            f"{configuration.name}-quick",
+            tuple(
+                Experiment.from_mapping({
+                    **vars(experiment),
+                    "seeds": experiment.seeds[:1],
+                    "buffer": experiment.buffer and min(experiment.buffer, QUICK_BUFFER),
+                })
+                for experiment in configuration.experiments
+            ),
+        )  # fmt: skip
+    return configuration
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Return the seeds that a text stands for.
+
+    >>> parse_seeds("3"), parse_seeds("1,4"), parse_seeds("2-5")
+    ((1, 2, 3), (1, 4), (2, 3, 4, 5))
+    """
+    try:
+        if "," in text:
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        first, dash, last = text.partition("-")
+        return tuple(range(int(first), int(last) + 1)) if dash else tuple(range(1, int(first) + 1))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither a number of seeds (3) nor a list (1,2,5) nor a range (1-5).", param_hint="--seeds"
+        ) from None
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _gamma(text: str) -> float | str:
+    if text in ("auto", "grid"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor auto nor grid.", param_hint="--gamma") from None
+
+
+def _run(configuration: RunConfig, path: Path, data: str | None, cache: Path | None, quiet: bool) -> None:
+    from aircl.benchmark.results import RunDirectory
+    from aircl.benchmark.runner import Runner
+
+    with _watching(quiet) as listener:
+        runner = Runner(configuration, RunDirectory(path), data=data, cache=cache, listener=listener)
+        try:
+            runner.run()
+        except KeyboardInterrupt:
+            say(f"Stopped. Go on with: aircl run --resume {path}")
+            raise
+
+
+@contextmanager
+def _watching(quiet: bool) -> Iterator[Listener]:
+    """Show on a terminal how far a run is: jobs, the phases of the present one, time left; else a line for each job."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from aircl.benchmark.results import Row
+    from aircl.benchmark.runner import Listener, Spec
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=quiet or not sys.stderr.isatty(),
+    ) as bar:
+        jobs = bar.add_task("jobs", total=0)
+        samples = bar.add_task("", total=0)
+
+        class Watcher(Listener):
+            def extracting(self, what: str) -> Any:
+                bar.update(samples, description=f"features of {what}")
+                return self._advance
+
+            def training(self, backbone: str, n_images: int, n_classes: int) -> None:
+                if not quiet:
+                    bar.console.print(f"{backbone}: training on {n_images:,} images of {n_classes} classes of phase 1.")
+
+            def job(self, spec: Spec, number: int, total: int) -> Any:
+                bar.update(jobs, completed=number - 1, total=total)
+                bar.update(samples, description=f"{spec.method}, {spec.order or spec.experiment.scenario}, {spec.seed}")
+                return self._advance
+
+            def done(self, spec: Spec, row: Row) -> None:
+                bar.update(jobs, advance=1)
+                if not quiet:
+                    result = (
+                        f"A_last {100 * row.value:.2f} %" if row.value is not None else f"{row.status}: {row.reason}"
+                    )
+                    bar.console.print(
+                        f"{spec.name}: {result} ({row.seconds:.1f} s)", highlight=False, markup=False, soft_wrap=True
+                    )
+
+            def _advance(self, done: int, total: int) -> None:
+                bar.update(samples, completed=done, total=total)
+
+        yield Watcher()

@@ -1,0 +1,16 @@
+"""The benchmark's learners, one a file, behind one small protocol."""
+
+from aircl.methods.method import IncompatibleError, Method, Setup
+from aircl.methods.registry import METHODS, MethodInfo, create_method, describe_method, list_methods, register_method
+
+__all__ = [
+    "METHODS",
+    "IncompatibleError",
+    "Method",
+    "MethodInfo",
+    "Setup",
+    "create_method",
+    "describe_method",
+    "list_methods",
+    "register_method",
+]

@@ -1,0 +1,123 @@
+"""What the benchmark asks of a learner: to learn batches, to predict, and to stop and go on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.inputs import Batch
+
+if TYPE_CHECKING:
+    from aircl.backbones import Backbone
+    from aircl.scenarios import Phase
+
+Labels = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.floating[Any]]
+
+
+class IncompatibleError(ValueError):
+    """A method cannot do what it is asked for, and says why; a sweep notes it and goes on."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a method is told before a stream begins. There is nothing in it about the test set.
+
+    Attributes
+    ----------
+    seed : int
+        Everything random in a method follows from it.
+    n_features : int
+        Width of the features; for a method that takes images, of those its backbone gives.
+    online : bool
+        One pass, and phase ends are not announced unless the method `uses_phase_ends`.
+    batch_size : int
+        Rows of the batches to come, at most.
+    buffer : int or None
+        Width of the random ReLU buffer of analytic methods; None: no buffer.
+    gamma : float or "auto"
+        The ridge of analytic methods.
+    backbone : Backbone or None
+        For methods that take images.
+    options : mapping
+        The method's own.
+    """
+
+    seed: int
+    n_features: int
+    online: bool = False
+    batch_size: int = 64
+    buffer: int | None = None
+    gamma: float | Literal["auto"] = "auto"
+    backbone: Backbone | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Method(ABC):
+    """A learner of the benchmark. A new one is one file with one such class and a line that registers it.
+
+    Attributes
+    ----------
+    consumes : {"features", "images"}
+        What batches hold: rows of features, or images as `aircl.inputs` has them.
+    uses_phase_ends : bool
+        Whether the method must be told where phases end even in an online stream; the report marks it.
+    analytic : bool
+        Whether gamma means something to it.
+    """
+
+    consumes: ClassVar[Literal["features", "images"]] = "features"
+    uses_phase_ends: ClassVar[bool] = False
+    analytic: ClassVar[bool] = False
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    @abstractmethod
+    def learn(self, inputs: Batch, labels: Labels) -> None:
+        """Learn one batch of the stream; it may hold new classes."""
+
+    @abstractmethod
+    def predict(self, encoded: Any) -> Labels:
+        """Return the predicted labels of encoded inputs, of classes that were seen, and change nothing."""
+
+    def encode(self, inputs: Batch) -> Any:
+        """Return what stays the same of inputs however long the method learns, such as the output of a buffer.
+
+        Test inputs are encoded once and predicted often. It must support ``encoded[rows]``.
+        """
+        return inputs
+
+    def end_phase(self, phase: Phase) -> None:  # noqa: B027 (most methods need not know)
+        """Note that a phase is over. Online methods hear of it only if they `uses_phase_ends`."""
+
+    @property
+    def samples_kept(self) -> int:
+        """How many training samples the method holds on to."""
+        return 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was chosen on the way and belongs into the results, such as gamma."""
+        return {}
+
+    def scores(self, encoded: Any) -> tuple[Labels, Floats] | None:
+        """Return the classes and their scores, shape (n, C), for targets 0 and 1; None if there are no such scores."""
+        return None
+
+    def weight_norms(self) -> tuple[Labels, Floats] | None:
+        """Return the classes and the L2 norm of each one's weights, shape (C,); None without a linear classifier."""
+        return None
+
+    @abstractmethod
+    def save(self, directory: Path) -> None:
+        """Write everything that was learned, random state included, to files in an empty directory."""
+
+    @abstractmethod
+    def restore(self, directory: Path) -> None:
+        """Go on from what `save` wrote, to the same end as if there had been no stop; called on a new object."""

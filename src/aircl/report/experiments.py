@@ -1,0 +1,417 @@
+"""The rows of a run, sorted into experiments, methods and seeds: what tables and figures are made of."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.benchmark.results import Details, Row, RunDirectory
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+JobStatus = Literal["ok", "failed", "incompatible", "unfinished"]
+ClassValue = Literal["weight_norms", "test_loss", "train_loss"]
+
+# What the paper compares comes first, in the order that its figures have them; other methods follow as they ran.
+_LEADING = ("air", "acil")
+
+_NAMES = ("dataset", "backbone", "scenario")
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds.
+
+    Attributes
+    ----------
+    mean : float
+    standard_error : float or None
+        Sample standard deviation over sqrt(n); None for one seed.
+    n : int
+        Number of seeds.
+    """
+
+    mean: float
+    standard_error: float | None
+    n: int
+
+
+def estimate(values: Iterable[float | None]) -> Estimate | None:
+    """Return mean and standard error of the values that there are; None if there is none.
+
+    Examples
+    --------
+    >>> estimate([1.0, None, 2.0, 3.0])
+    Estimate(mean=2.0, standard_error=0.5773502691896258, n=3)
+    >>> estimate([1.0])
+    Estimate(mean=1.0, standard_error=None, n=1)
+    """
+    known = np.array([value for value in values if value is not None and math.isfinite(value)])
+    if not len(known):
+        return None
+    error = float(known.std(ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
+    return Estimate(float(known.mean()), error, len(known))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Means over seeds, along samples, phases or classes.
+
+    Attributes
+    ----------
+    x : array of shape (n,)
+        Samples seen, phases from 1, or classes.
+    mean : array of shape (n,)
+        nan where no seed has a value.
+    standard_error : array of shape (n,)
+        nan where fewer than two seeds have a value.
+    """
+
+    x: npt.NDArray[Any]
+    mean: Floats
+    standard_error: Floats
+
+    @classmethod
+    def over_seeds(cls, x: npt.NDArray[Any], values: Floats) -> Series:
+        """Return the means of values of shape (seeds, n), of which some may be nan."""
+        columns = [estimate(column) for column in values.T.tolist()]
+        return cls(
+            x,
+            np.array([math.nan if cell is None else cell.mean for cell in columns]),
+            np.array(
+                [math.nan if cell is None or cell.standard_error is None else cell.standard_error for cell in columns]
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method on one stream.
+
+    Attributes
+    ----------
+    name : str
+    seed : int
+    rows : tuple of Row
+        Without those that a later row of the same place and metric replaces.
+    load : callable
+        Returns the details, or None.
+    """
+
+    name: str
+    seed: int
+    rows: tuple[Row, ...]
+    load: Callable[[], Details | None] = field(repr=False)
+
+    @property
+    def status(self) -> JobStatus:
+        """Whether the job came to its end; its last row decides, as a job may be tried again."""
+        last = self.rows[-1]
+        if last.status != "ok":
+            return last.status
+        return "ok" if any(row.point == "final" for row in self.rows) else "unfinished"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no result; "" if there is one."""
+        if self.status == "unfinished":
+            return f"stopped after phase {max(row.phase for row in self.rows)}"
+        return self.rows[-1].reason
+
+    @cached_property
+    def details(self) -> Details | None:
+        """What was kept for figures."""
+        return self.load()
+
+    def final(self, metric: str) -> float | None:
+        """Return a summary of the whole stream."""
+        return next((row.value for row in self.rows if row.point == "final" and row.metric == metric), None)
+
+    def course(self, point: str, metric: str) -> list[Row]:
+        """Return the rows of a metric at the ends of phases or on the way, in order."""
+        rows = [r for r in self.rows if r.point == point and r.metric == metric and r.value is not None]
+        return sorted(rows, key=lambda row: (row.samples, row.phase))
+
+
+@dataclass(frozen=True)
+class MethodResults:
+    """All seeds of one method in one experiment.
+
+    Attributes
+    ----------
+    name : str
+    style : int
+        Place of the method among all of the run: its colour and marker, the same in every figure.
+    jobs : tuple of Job
+        By seed.
+    """
+
+    name: str
+    style: int
+    jobs: tuple[Job, ...]
+
+    @property
+    def used(self) -> tuple[Job, ...]:
+        """The jobs that figures show: the finished ones; if there is none, those that got somewhere."""
+        finished = tuple(job for job in self.jobs if job.status == "ok")
+        return finished or tuple(job for job in self.jobs if job.status == "unfinished")
+
+    @property
+    def problems(self) -> list[tuple[JobStatus, str, list[int]]]:
+        """What went wrong: status, reason and the seeds that it befell."""
+        seeds: dict[tuple[JobStatus, str], list[int]] = defaultdict(list)
+        for job in self.jobs:
+            if job.status != "ok":
+                seeds[job.status, job.reason].append(job.seed)
+        return [(status, reason, which) for (status, reason), which in seeds.items()]
+
+    @property
+    def n_seeds(self) -> int:
+        """Number of finished seeds."""
+        return sum(job.status == "ok" for job in self.jobs)
+
+    def final(self, metric: str) -> Estimate | None:
+        """Return a summary metric, such as "A_last"; accuracies are shares from 0 to 1."""
+        return estimate(job.final(metric) for job in self.jobs if job.status == "ok")
+
+    def cost(self, what: Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]) -> Estimate | None:
+        """Return seconds, bytes, samples kept, gamma or width of the buffer, as they stand at the end."""
+        if what in ("gamma", "buffer"):  # of the last row that has one; a summary row may not
+            known = ([getattr(row, what) for row in job.rows if getattr(row, what) is not None] for job in self.used)
+            return estimate(values[-1] for values in known if values)
+        return estimate(max(getattr(row, what) for row in job.rows) for job in self.used)
+
+    def anytime(self, metric: str = "accuracy") -> Series | None:
+        """Return accuracy over samples seen: of the periodic evaluations, or at the ends of phases if there are none.
+
+        Seeds need not have been evaluated after the same numbers of samples: the k-th point stands at the mean of
+        their k-th numbers, and each seed's curve is interpolated there.
+        """
+        for point in ("periodic", "phase"):
+            courses = [course for job in self.used if (course := job.course(point, metric))]
+            if courses:
+                length = min(map(len, courses))
+                samples = np.array([[row.samples for row in course[:length]] for course in courses], np.float64)
+                values = np.array([[row.value for row in course[:length]] for course in courses], np.float64)
+                x = samples.mean(axis=0)
+                return Series.over_seeds(x, np.array([np.interp(x, *own) for own in zip(samples, values, strict=True)]))
+        return None
+
+    def phases(self, metric: str = "accuracy") -> Series | None:
+        """Return accuracy at the end of each phase."""
+        courses = [{row.phase: row.value for row in job.course("phase", metric)} for job in self.used]
+        phases = sorted({phase for course in courses for phase in course})
+        if not phases:
+            return None
+        values = np.array([[course.get(phase) for phase in phases] for course in courses], np.float64)
+        return Series.over_seeds(np.array(phases), values)
+
+    @cached_property
+    def details(self) -> list[Details]:
+        """The details of the seeds that have some."""
+        return [job.details for job in self.used if job.details is not None]
+
+    def class_phases(self) -> Series | None:
+        """Return the last accuracy on the classes that were new in each phase."""
+        last = [details.phase_accuracy[-1] for details in self.details if details.phase_accuracy.size]
+        if not last:
+            return None
+        values = np.full((len(last), max(map(len, last))), math.nan)
+        for row, accuracy in zip(values, last, strict=True):
+            row[: len(accuracy)] = accuracy
+        return Series.over_seeds(np.arange(values.shape[1]) + 1, values)
+
+    def per_class(self, what: ClassValue, classes: Integers) -> Series | None:
+        """Return weight norms or losses of classes, in the given order; None if the method has none."""
+        held = [details for details in self.details if getattr(details, what).size]
+        if not held:
+            return None
+        values = [dict(zip(d.classes.tolist(), getattr(d, what).tolist(), strict=True)) for d in held]
+        table = np.array([[row.get(label, math.nan) for label in classes.tolist()] for row in values], np.float64)
+        return Series.over_seeds(classes, table)
+
+    def confusion(self, classes: Integers) -> Integers | None:
+        """Return the confusion matrix, summed over seeds, rows and columns in the given order of classes."""
+        held = [details for details in self.details if details.confusion.size]
+        if not held:
+            return None
+        total = np.zeros((len(classes), len(classes)), np.int64)
+        for details in held:
+            place = _places(details.classes, classes)
+            total[np.ix_(place, place)] += details.confusion
+        return total
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The methods that were compared on one dataset, backbone, scenario and order.
+
+    Attributes
+    ----------
+    dataset, backbone, scenario, order : str
+        `order` is "" for scenarios that have none.
+    methods : tuple of MethodResults
+        AIR and ACIL first, the others in the order in which they ran.
+    config : mapping
+        What was asked for, as `run.json` holds it; empty if that is not known.
+    """
+
+    dataset: str
+    backbone: str
+    scenario: str
+    order: str
+    methods: tuple[MethodResults, ...]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """A name for people."""
+        return " · ".join(part for part in (self.dataset, self.scenario, self.order, self.backbone) if part)
+
+    def method(self, name: str) -> MethodResults:
+        """Return a method's results."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        known = ", ".join(method.name for method in self.methods)
+        raise ValueError(f"no method {name!r} ran in {self.title}. Those that did: {known}.")
+
+    @cached_property
+    def stream(self) -> tuple[Integers, Integers] | None:
+        """The classes, shape (C,), and counts, shape (phases, C), of the first seed that has details."""
+        seeds = sorted({job.seed for method in self.methods for job in method.jobs})
+        for seed in seeds:
+            for method in self.methods:
+                for job in method.used:
+                    if job.seed == seed and job.details is not None:
+                        return job.details.classes, job.details.counts
+        return None
+
+    def stream_counts(self) -> Integers:
+        """Return the samples of each class in each phase, shape (phases, largest label + 1), of that seed."""
+        if self.stream is None:
+            raise ValueError(f"{self.title}: the counts of the stream are not known, as no job left details.")
+        classes, counts = self.stream
+        wide = np.zeros((len(counts), int(classes.max(initial=-1)) + 1), np.int64)
+        wide[:, classes] = counts
+        return wide
+
+    @cached_property
+    def classes(self) -> Integers:
+        """The exposed classes of all seeds, most training samples first, then by label: the order of the figures."""
+        counts = self.class_counts
+        return np.array(sorted(counts, key=lambda label: (-counts[label], label)), np.int64)
+
+    @cached_property
+    def class_counts(self) -> dict[int, float]:
+        """The training samples of each class, mean over seeds."""
+        by_seed: dict[int, dict[int, int]] = {}
+        for method in self.methods:
+            for job in method.used:
+                if job.seed not in by_seed and job.details is not None:
+                    totals = job.details.counts.sum(axis=0).tolist()
+                    by_seed[job.seed] = dict(zip(job.details.classes.tolist(), totals, strict=True))
+        labels = {label for counts in by_seed.values() for label in counts}
+        return {label: sum(counts.get(label, 0) for counts in by_seed.values()) / len(by_seed) for label in labels}
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases that any job reached."""
+        return max((row.phase for method in self.methods for job in method.jobs for row in job.rows), default=0)
+
+
+Results = RunDirectory | Experiment | Iterable[Row] | Path | str
+
+
+def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Experiment]:
+    """Sort a run into experiments.
+
+    Parameters
+    ----------
+    run : RunDirectory, path of one, or iterable of Row
+        Rows alone have no details: figures of single classes cannot be drawn from them.
+
+    Returns
+    -------
+    experiments : list of Experiment
+        In the order in which they ran.
+    """
+    directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
+    if isinstance(directory, RunDirectory):
+        configs = _configs(directory.about)
+        rows = directory.rows()
+    else:
+        configs, rows = [], list(directory)
+    styles = {name: place for place, name in enumerate(_in_order(row.method for row in rows))}
+    jobs: dict[tuple[str, str, str, str], dict[str, dict[str, list[Row]]]] = {}
+    for row in rows:
+        experiment = jobs.setdefault((row.dataset, row.backbone, row.scenario, row.order), {})
+        experiment.setdefault(row.method, {}).setdefault(row.job, []).append(row)
+
+    def make_job(name: str, own: Sequence[Row]) -> Job:
+        # A phase that was measured again, after a stop, replaces what was known of it; the order of time stays.
+        latest = {(row.point, row.phase, row.samples, row.metric): place for place, row in enumerate(own)}
+        kept = tuple(own[place] for place in sorted(latest.values()))
+        load = (lambda: directory.details(name)) if isinstance(directory, RunDirectory) else lambda: None
+        return Job(name, own[0].seed, kept, load)
+
+    return [
+        Experiment(
+            *key,
+            tuple(
+                MethodResults(
+                    method,
+                    styles[method],
+                    tuple(sorted((make_job(*job) for job in methods[method].items()), key=lambda job: job.seed)),
+                )
+                for method in _in_order(methods)
+            ),
+            next(
+                (config for config in configs if all(config.get(n) == v for n, v in zip(_NAMES, key, strict=False))), {}
+            ),
+        )
+        for key, methods in jobs.items()
+    ]
+
+
+def as_experiment(results: Results) -> Experiment:
+    """Return the one experiment that there is to draw.
+
+    Parameters
+    ----------
+    results : Experiment, RunDirectory, path of one, or iterable of Row
+    """
+    if isinstance(results, Experiment):
+        return results
+    experiments = read_experiments(results)
+    if len(experiments) != 1:
+        titles = "; ".join(experiment.title for experiment in experiments) or "none"
+        raise ValueError(
+            f"a figure shows one experiment, the run has {len(experiments)}: {titles}. "
+            "Choose one of `read_experiments(run)`."
+        )
+    return experiments[0]
+
+
+def _configs(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the experiments that `run.json` tells of."""
+    config = about.get("config")
+    experiments = config.get("experiments") if isinstance(config, Mapping) else None
+    return [one for one in experiments if isinstance(one, Mapping)] if isinstance(experiments, list) else []
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    found = list(dict.fromkeys(names))
+    return [name for name in _LEADING if name in found] + [name for name in found if name not in _LEADING]
+
+
+def _places(labels: Integers, among: Integers) -> npt.NDArray[np.intp]:
+    place = {label: i for i, label in enumerate(among.tolist())}
+    return np.array([place[label] for label in labels.tolist()], np.intp)

@@ -1,0 +1,158 @@
+"""Class by class, from the most frequent to the rarest: confusions, norms of weights, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.benchmark.results import RunDirectory
+from aircl.report.experiments import ClassValue, Experiment, Results, as_experiment
+from aircl.report.figures.curves import chosen
+from aircl.report.figures.style import line_style, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_confusion(
+    results: Results | npt.NDArray[np.int64], ax: Axes | None = None, *, method: str | None = None
+) -> Axes:
+    """Draw a confusion matrix after the last phase, each row as shares of the class's test samples.
+
+    Parameters
+    ----------
+    results : Experiment, RunDirectory, path of one, or array of shape (C, C)
+        Of one experiment, with details; or test samples by true class (row) and predicted class (column).
+    ax : matplotlib Axes, default=None
+        Where to draw; None: on a new figure of pyplot.
+    method : str, default=None
+        Whose; None: the first that has one, which is AIR if it ran.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        With an image of shape (C, C) of shares from 0 to 1, summed over seeds. Classes of an experiment go from the
+        most frequent to the rarest, those of an array as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_confusion(np.array([[3, 1], [0, 2]]), Figure().subplots())
+    >>> ax.get_images()[0].get_array().tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    if isinstance(results, np.ndarray):
+        confusion, title, order = results, "", "classes"
+        if confusion.ndim != 2 or confusion.shape[0] != confusion.shape[1] or not confusion.size:
+            raise ValueError(f"a confusion matrix has the shape (C, C); got {confusion.shape}.")
+    else:
+        experiment = as_experiment(results)
+        confusion, title = _confusion_of(experiment, method)
+        order = "class, most frequent first"
+    ax = ax or new_axes()
+    shares = confusion / np.maximum(1, confusion.sum(axis=1, keepdims=True))
+    image = ax.imshow(shares, vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
+    ax.set_xlabel(f"predicted {order}")
+    ax.set_ylabel(f"true {order}")
+    ax.set_title(title, fontsize="medium")
+    ax.figure.colorbar(image, ax=ax, label="share of the class's test samples")
+    return ax
+
+
+def plot_weight_norms(results: Results, ax: Axes | None = None, *, methods: Iterable[str] | None = None) -> Axes:
+    """Draw the L2 norm of each class's column of weights after the last phase.
+
+    Parameters
+    ----------
+    results : Experiment, RunDirectory or path of one
+        Of one experiment, with details.
+    ax : matplotlib Axes, default=None
+        Where to draw; None: on a new figure of pyplot.
+    methods : iterable of str, default=None
+        Which methods to draw; None: all that have weights.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        One line a method, of shape (C,): means over seeds, classes from the most frequent to the rarest.
+    """
+    ax = _by_class(results, ax, methods, "weight_norms")
+    ax.set_ylabel("L2 norm of the class's weights")
+    return ax
+
+
+def plot_class_loss(
+    results: Results,
+    ax: Axes | None = None,
+    *,
+    on: Literal["test", "train"] = "test",
+    methods: Iterable[str] | None = None,
+) -> Axes:
+    """Draw the squared error of each class after the last phase: the mean on test samples, or the sum on training ones.
+
+    Parameters
+    ----------
+    results : Experiment, RunDirectory or path of one
+        Of one experiment, with details.
+    ax : matplotlib Axes, default=None
+        Where to draw; None: on a new figure of pyplot.
+    on : {"test", "train"}, default="test"
+        "test": mean over the class's test samples; "train": sum over its training samples.
+    methods : iterable of str, default=None
+        Which methods to draw; None: all that regress on targets 0 and 1.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        One line a method, of shape (C,): means over seeds, classes from the most frequent to the rarest.
+    """
+    if on not in ("test", "train"):
+        raise ValueError(f'on={on!r} is neither "test" nor "train".')
+    ax = _by_class(results, ax, methods, "test_loss" if on == "test" else "train_loss")
+    ax.set_ylabel("mean squared error on the test set" if on == "test" else "sum of squared errors on the training set")
+    return ax
+
+
+def _by_class(results: Results, ax: Axes | None, methods: Iterable[str] | None, what: ClassValue) -> Axes:
+    from matplotlib.ticker import MaxNLocator
+
+    experiment = as_experiment(results)
+    classes = experiment.classes
+    drawn = [(m, s) for m in chosen(experiment, methods) if (s := m.per_class(what, classes)) is not None]
+    if not drawn:
+        raise ValueError(f"{experiment.title}: no method has {what.replace('_', ' ')}. {_why(results)}")
+    ax = ax or new_axes()
+    place = np.arange(len(classes))
+    for method, series in drawn:
+        style = line_style(method.style)
+        ax.plot(
+            place, series.mean, label=method.name, **{**style, "marker": style["marker"] if len(place) < 30 else ""}
+        )
+    if len(place) <= 40:
+        ax.set_xticks(place, map(str, classes.tolist()), fontsize="small" if len(place) > 20 else None)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("classes, most frequent first")
+    ax.set_title(experiment.title, fontsize="medium")
+    ax.grid(alpha=0.3)
+    ax.legend()
+    return ax
+
+
+def _confusion_of(experiment: Experiment, method: str | None) -> tuple[npt.NDArray[np.int64], str]:
+    for own in chosen(experiment, None if method is None else [method]):
+        confusion = own.confusion(experiment.classes)
+        if confusion is not None:
+            return confusion, f"{own.name}: {experiment.title}"
+    who = "no method" if method is None else f"{method} does not"
+    raise ValueError(f"{experiment.title}: {who} have a confusion matrix: it did not finish, or its details are gone.")
+
+
+def _why(results: Results) -> str:
+    if isinstance(results, RunDirectory | Experiment):
+        return "Either none finished, or its details are gone."
+    return "Rows alone do not have them: give the directory of the run."

@@ -1,0 +1,139 @@
+"""The numbers of the paper's two tables, and which of them stand beside ours."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from aircl.report.experiments import Estimate, Experiment, MethodResults
+from aircl.scenarios import PRESETS, Preset
+
+# The backbones that the published numbers were measured with, by table.
+BACKBONES = {1: "ViT-B/16", 2: "DeiT-S/16 (611 classes)"}
+
+# Names of ours that a table has under another one. On the disjoint phases of table 1, "air-pooled" is AIR exactly.
+_ALIASES = {1: {"airpooled": "air", "gacl": "acil", "finetune": "finetuning"}, 2: {"acil": "gacl"}}
+
+
+@dataclass(frozen=True)
+class PublishedMethod:
+    """A row of a table of the paper, in one of its columns.
+
+    Attributes
+    ----------
+    name : str
+        As the paper has it.
+    memory : str
+        Samples kept: "0", "500", "2000", or "20/cls" for 20 a class.
+    values : mapping of str to Estimate
+        In per cent, by metric.
+    """
+
+    name: str
+    memory: str
+    values: Mapping[str, Estimate]
+
+    @property
+    def title(self) -> str:
+        """The name, and the memory if there is one."""
+        memory = self.memory.replace("/cls", " a class")
+        return self.name if memory == "0" else f"{self.name}, {memory} kept"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A column of a table of the paper that an experiment of ours can be compared with.
+
+    Attributes
+    ----------
+    preset : Preset
+    methods : tuple of PublishedMethod
+    differences : tuple of str
+        In what our experiment differs from the published one, apart from the backbone.
+    """
+
+    preset: Preset
+    methods: tuple[PublishedMethod, ...]
+    differences: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Says whose numbers these are."""
+        return f"published, {BACKBONES[self.preset.table]}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the column has."""
+        known = {metric for method in self.methods for metric in method.values}
+        return tuple(metric for metric in ("A_avg", "A_last", "A_auc") if metric in known)
+
+    def beside(self, method: MethodResults) -> PublishedMethod | None:
+        """Return the published row of a method of ours; None if there is none.
+
+        A method that keeps samples is compared with the row that keeps as many.
+        """
+        key = _key(method.name)
+        key = _ALIASES[self.preset.table].get(key, key)
+        same = [row for row in self.methods if key in map(_key, row.name.split("/"))]
+        if len(same) < 2:
+            return same[0] if same else None
+        kept = method.cost("kept")
+        return next((row for row in same if kept is not None and row.memory == f"{kept.mean:.0f}"), None)
+
+
+def find_published(experiment: Experiment) -> Published | None:
+    """Return the column of the paper with the dataset, scenario and order of an experiment; None if it has none."""
+    for preset in PRESETS.values():
+        order = preset.options.get("order", "")
+        if (preset.dataset, preset.scenario, order) == (experiment.dataset, experiment.scenario, experiment.order):
+            methods = [row for row in read_published() if row[0] == preset.column]
+            return Published(preset, tuple(row[1] for row in methods), _differences(experiment, preset))
+    return None
+
+
+@functools.cache
+def read_published() -> tuple[tuple[tuple[str, str, str], PublishedMethod], ...]:
+    """Return all published rows, each with its column: scenario, dataset and order."""
+    values: dict[tuple[str, str, str, str, str], dict[str, Estimate]] = {}
+    counts = {preset.column: len(preset.seeds) for preset in PRESETS.values()}
+    with (files("aircl.report") / "data" / "paper_results.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            column = (row["scenario"], row["dataset"], row["order"])
+            error = float(row["standard_error"]) if row["standard_error"] else None
+            cell = Estimate(float(row["mean"]), error, counts.get(column, 1))
+            values.setdefault((*column, row["method"], row["memory"]), {})[row["metric"]] = cell
+    return tuple((key[:3], PublishedMethod(*key[3:], cells)) for key, cells in values.items())
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9+]", "", name.lower())
+
+
+def _differences(experiment: Experiment, preset: Preset) -> tuple[str, ...]:
+    config = experiment.config
+    given = config.get("options", {})
+    pairs: dict[str, tuple[Any, Any]] = {
+        "phases": (given.get("phases", experiment.n_phases), preset.phases),
+        **{name: (given.get(name), preset.options[name]) for name in ("counts", "ratio", "disjoint", "blurry")
+           if name in preset.options and name in given},
+        **{name: (config.get(name), wanted) for name, wanted in (
+            ("buffer", preset.buffer_width), ("batch_size", preset.batch_size)) if name in config},
+    }  # fmt: skip
+    if "gamma" in config and preset.gamma is not None:
+        pairs["gamma"] = (config["gamma"], preset.gamma)
+    return tuple(
+        f"{name.replace('_', ' ')} {_plain(ours)} here, {_plain(theirs)} there"
+        for name, (ours, theirs) in pairs.items()
+        if ours != theirs
+    )
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

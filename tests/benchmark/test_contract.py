@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aircl.benchmark.contract import CHECKS, check_method, load_method_class
+from aircl.benchmark.contract.kept_samples import SampleSearch
+from aircl.methods.analytic import Acil
+
+BROKEN = Path(__file__).with_name("broken_methods.py")
+
+# Which law each broken method breaks, and words of the reason.
+CAUGHT = {
+    "LooksAtTestLabels": ("knows no label that it was not taught", "right about 100% of the test digits"),
+    "PredictsUnexposedClasses": ("predicts only exposed classes", "predicted the classes [10]"),
+    "IgnoresWhatItIsTaught": ("learns what it is taught", "guessing gives 10%"),
+    "CrashesOnEmptyPhase": (
+        "survives empty phases and empty batches",
+        "end_phase of an empty phase raised ValueError: attempt to get argmax of an empty sequence",
+    ),
+    "CrashesOnEmptyBatch": (
+        "survives empty phases and empty batches",
+        "learn with a batch of 0 rows raised ValueError: zero-size array",
+    ),
+    "ForgetsItsRandomState": ("goes on identically after a stop between phases", "the random state included"),
+    "ForgetsTheOpenPhase": ("goes on identically after a stop within a phase", "restored within phase 3"),
+    "KeepsSamplesInSecret": ("keeps no more samples than it says", "keeps 0 samples, but 48 of its training rows"),
+    "KeepsSamplesInItsFiles": ("keeps no more samples than it says", "the saved file more.npz"),
+    "KeepsEncodedSamples": ("keeps no more samples than it says", "are in last"),
+    "SaysOneNeighbour": ("keeps no more samples than it says", "keeps 1 samples, but 48 of its training rows"),
+    "SaysTooManyNeighbours": ("keeps no more samples than it says", "it has seen only 48 samples"),
+    "PredictionsDependOnBatchMates": ("judges each row by itself", "depends on the other rows of its batch"),
+    "LearnsFromPredicting": ("predicting changes nothing", "predict changed what is saved: classifier.safetensors"),
+    "PredictsAtRandom": ("predicting changes nothing", "predicted twice in a row"),
+    "DrawsFromTheGlobalGenerator": ("is the same again for the same seed", "two runs with seed 7 differ"),
+    "SortsInPlace": ("leaves what it is given as it was", "it changed the inputs of learn in place"),
+    "NeedsTwoRows": ("takes batches of any size", "learn with a batch of 1 row raised RuntimeError: Expected more"),
+    "TakesLabelsForPositions": ("takes new classes at any time, and labels with gaps", "names, not positions"),
+}
+# What else a broken method cannot keep to, for the same reason.
+ALSO = {
+    "IgnoresWhatItIsTaught": {
+        "learns the newest classes of a stream",
+        "learns online, also when classes come back",
+        "survives empty phases and empty batches",
+        "takes new classes at any time, and labels with gaps",
+    },
+    "ForgetsItsRandomState": {"goes on identically after a stop within a phase"},
+    "NeedsTwoRows": {"learns classes of a single sample"},
+}
+IN_ORDER = ["NearestNeighbour", "Reservoir", "Noisy"]
+
+
+def findings_of(name, **options):
+    findings = check_method(load_method_class(BROKEN, name), **options)
+    assert [finding.name for finding in findings] == list(CHECKS)
+    return {finding.name: finding for finding in findings}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_broken_method_is_caught_by_the_law_it_breaks(name):
+    law, words = CAUGHT[name]
+    findings = findings_of(name)
+    assert findings[law].result == "failed"
+    assert words in findings[law].reason
+    failed = {finding.name for finding in findings.values() if finding.result == "failed"}
+    print(failed)
+    assert failed - {law} == ALSO.get(name, set())
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_an_honest_method_passes(name):
+    failed = [finding for finding in findings_of(name).values() if finding.result != "passed"]
+    assert failed == []
+
+
+def test_what_is_kept_is_counted():
+    reason = findings_of("Reservoir")["keeps no more samples than it says"].reason
+    assert reason == "it says 40 of 120 samples; 40 training rows were found."
+
+
+def test_an_exception_fails_its_check_and_says_where():
+    findings = findings_of("CrashesOnEmptyPhase")
+    line = 1 + BROKEN.read_text().splitlines().index(
+        "        self.largest_class = phase.classes[phase.counts.argmax()]"
+    )
+    assert (
+        f"(broken_methods.py, line {line}, in end_phase)" in findings["survives empty phases and empty batches"].reason
+    )
+
+
+def test_a_method_that_cannot_be_made_fails_every_check():
+    findings = findings_of("CannotBeMade").values()
+    assert {finding.result for finding in findings} == {"failed"}
+    assert all(finding.reason.startswith("creating it raised KeyError: 'momentum'") for finding in findings)
+    findings = findings_of("CannotBeMade", options={"momentum": 0.9}).values()
+    assert all(finding.reason.startswith("creating it raised KeyError: 0.9") for finding in findings)
+
+
+def test_a_wrong_kind_of_prediction_is_described():
+    reason = findings_of("ReturnsScores")["learns what it is taught"].reason
+    assert "predict returned an array of shape (360, 10) and dtype float32 for 360 rows" in reason
+
+
+def test_a_restore_that_does_nothing_is_caught():
+    findings = findings_of("HasNoRestore")
+    assert findings["goes on identically after a stop between phases"].result == "failed"
+    assert findings["goes on identically after a stop within a phase"].result == "failed"
+
+
+def test_declining_is_no_failure_where_it_is_allowed():
+    findings = findings_of("DeclinesOnlineStreams")
+    online = findings.pop("learns online, also when classes come back")
+    assert (online.result, online.reason) == ("skipped", "it declines: it needs several passes over a phase")
+    assert {finding.result for finding in findings.values()} == {"passed"}
+    everything = findings_of("DeclinesEverything")
+    assert everything["learns what it is taught"].result == "failed"
+    assert "I would rather not." in everything["learns what it is taught"].reason
+
+
+def test_findings_are_the_same_again_and_random_states_are_left_alone():
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    expected = random.random(), np.random.random()  # noqa: NPY002
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    first = findings_of("DrawsFromTheGlobalGenerator")
+    assert (random.random(), np.random.random()) == expected  # noqa: NPY002
+    again = findings_of("DrawsFromTheGlobalGenerator")
+    assert [finding.reason for finding in first.values()] == [finding.reason for finding in again.values()]
+
+
+def test_progress_and_an_unknown_consumption():
+    told = []
+    check_method(Acil, progress=lambda done, name: told.append((done, name)))
+    assert told == list(enumerate(CHECKS))
+
+    class Odd(Acil):
+        consumes = "smells"
+
+    findings = check_method(Odd)
+    assert {finding.result for finding in findings} == {"failed"}
+    assert "'smells'; it should be 'features' or 'images'" in findings[0].reason
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.slow
+def test_a_method_on_images():
+    failed = [finding for finding in findings_of("OnImages").values() if finding.result != "passed"]
+    assert failed == []
+
+
+def test_without_torch_a_method_on_images_is_skipped(monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find_spec(name, *rest)
+    )
+    monkeypatch.setitem(sys.modules, "torch", None)
+    findings = findings_of("OnImages").values()
+    assert {finding.result for finding in findings} == {"skipped"}
+    assert all("torch" in finding.reason for finding in findings)
+
+
+class Slotted:
+    __slots__ = ("inside",)
+
+    def __init__(self, inside):
+        self.inside = inside
+
+
+ROWS = np.random.default_rng(0).random((6, 16)).astype(np.float32)
+HIDEOUTS = {
+    "list of floats": lambda: [ROWS[2].tolist()],
+    "tuple in a dict": lambda: {"a": (0, ROWS[2])},
+    "key of a dict": lambda: {tuple(ROWS[2].tolist()): 1},
+    "column": lambda: ROWS[2:3].T.copy(),
+    "with a label": lambda: np.append(ROWS[2], 7.0),
+    "in a larger buffer": lambda: np.vstack([np.zeros((9, 16)), ROWS[2:3]]),
+    "bytes": lambda: b"beginning" + ROWS[2].tobytes() + b"end",
+    "another precision": lambda: ROWS[2].astype(np.float64),
+    "an object array": lambda: np.array([None, ROWS[2]], dtype=object),
+    "a record": lambda: np.array([(1, ROWS[2])], dtype=[("label", int), ("row", np.float32, 16)]),
+    "a closure": lambda: (lambda row: lambda: row)(ROWS[2]),
+    "a default": lambda: lambda row=ROWS[2]: row,
+    "slots": lambda: Slotted(ROWS[2]),
+    "a method of an object": lambda: Slotted(ROWS[2]).__getattribute__,
+    "what a view is of": lambda: ROWS[2].copy()[:3],
+    "a set": lambda: {ROWS[2].tobytes()},
+}
+
+
+@pytest.mark.parametrize("hideout", HIDEOUTS)
+def test_a_row_is_found_wherever_it_is(hideout):
+    holder = type("Holder", (), {})()
+    holder.place = HIDEOUTS[hideout]()
+    found = SampleSearch(ROWS.copy()).in_object(holder)
+    assert set().union(*found.values()) == {2}
+    assert all(place.startswith("place") for place in found)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_row_is_found_in_a_tensor(dtype):
+    import torch
+
+    layer = torch.nn.Linear(16, 3)
+    assert SampleSearch(ROWS).in_object(layer) == {}
+    layer.register_buffer("memory", torch.from_numpy(ROWS[[4, 1]]).to(getattr(torch, dtype)))
+    assert set().union(*SampleSearch(ROWS).in_object(layer).values()) == {1, 4}
+
+
+def test_means_and_zeros_are_not_samples():
+    holder = Slotted([ROWS[:3].mean(0), np.zeros((20, 16)), ROWS.T @ ROWS])
+    assert SampleSearch(np.vstack([ROWS, np.zeros((1, 16))])).in_object(holder) == {}
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "npz", "npy", "json", "pickle"])
+def test_a_row_is_found_in_files(suffix, tmp_path):
+    import json
+    import pickle
+
+    from safetensors.numpy import save_file
+
+    path = tmp_path / f"memory.{suffix}"
+    rows = ROWS[[5, 0]]
+    {
+        "safetensors": lambda: save_file({"rows": rows}, path),
+        "npz": lambda: np.savez_compressed(path, rows=rows),
+        "npy": lambda: np.save(path, rows),
+        "json": lambda: path.write_text(json.dumps({"rows": rows.tolist()})),
+        "pickle": lambda: path.write_bytes(pickle.dumps({"rows": rows})),
+    }[suffix]()
+    assert SampleSearch(ROWS).in_files(tmp_path) == {path.name: {0, 5}}
+    path.write_bytes(path.read_bytes()[:40])  # damaged files are searched, not trusted
+    assert SampleSearch(ROWS).in_files(tmp_path) == {}
+
+
+def test_a_class_is_found_in_a_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from aircl.methods.analytic import Air\nclass Mine(Air):\n    'It.'\n")
+    assert load_method_class(path).__name__ == "Mine"
+    assert load_method_class(path, "Air").__name__ == "Air"
+    with pytest.raises(ValueError, match=r"no subclass of aircl.methods.Method named 'Yours'. It defines Mine."):
+        load_method_class(path, "Yours")
+    with pytest.raises(ValueError, match="defines several methods: LooksAtTestLabels, .* Name the class"):
+        load_method_class(BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", r"defines no method: no class in it is a complete subclass of aircl.methods.Method\.$"),
+        (
+            "from aircl.methods import Method\nclass Half(Method):\n    def learn(self, inputs, labels): ...\n",
+            r"Half lacks predict, restore, save",
+        ),
+        ("import aircl\nimport torhc\n", r"mine.py, line 2: ModuleNotFoundError: No module named 'torhc'"),
+        ("x = 1\ny = (\n", r"mine.py, line 2: SyntaxError"),
+        ("def f():\n    return 1 / 0\n\nf()\n", r"mine.py, line 2: ZeroDivisionError"),
+    ],
+)
+def test_a_file_without_a_method_says_why(text, message, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_method_class(path)
+
+
+def test_a_file_that_is_none(tmp_path):
+    with pytest.raises(ValueError, match="does not exist or is not a file"):
+        load_method_class(tmp_path / "absent.py")
+    (tmp_path / "method.txt").write_text("")
+    with pytest.raises(ValueError, match=r"should end in \.py"):
+        load_method_class(tmp_path / "method.txt")
