@@ -1,4 +1,4 @@
-"""Every command of docs/command-line.md runs and ends as the page says."""
+"""Every command of the pages about the command line runs and ends as the page says."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import re
 import shlex
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_runs_as_it_stands(tmp_path, monkeypatch, run):
-    text = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "at_least"), [("command-line.md", 10), ("streams.md", 7)])
+def test_the_page_runs_as_it_stands(page, at_least, tmp_path, monkeypatch, run):
+    text = (DOCS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
     (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(script, str(PAGE), "exec"), {})
+    exec(compile(script, page, "exec"), {})
     commands = re.findall(r"```console\n\$ aircl ([^|;\n]*)(.*?)```", text, re.DOTALL)
-    assert len(commands) > 10
+    assert len(commands) > at_least
     for command, shown in commands:
         result = run(*shlex.split(command), code=1 if "\nError: " in shown else 0)
         error = re.search(r"^Error: .*$", shown, re.MULTILINE)

@@ -66,7 +66,9 @@ class Course:
                 before = np.union1d(before, Y[TRAIN][batch])
                 here = np.isin(truth, before)
                 share = np.mean(method.predict(test[here]) == truth[here])
-                self.row = replace(self.row, phase=number, samples=seen, seconds=0.001 * len(self.row.method) * seen, kept=seen * kept)
+                self.row = replace(
+                    self.row, phase=number, samples=seen, seconds=0.001 * len(self.row.method) * seen, kept=seen * kept
+                )
                 self.note("accuracy", share, point="periodic")
             here = np.isin(truth, phase.exposed)
             right = method.predict(test[here]) == truth[here]

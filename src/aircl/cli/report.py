@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from aircl.report.tables import Comparison
+
+# What a narrow terminal does not show, the first to go first; the page has it all.
+EXPENDABLE = ("buffer", "gamma", "kept", "peak_memory", "seconds", "forgetting", "middle", "published", "head", "tail")
 
 
 @reports_problems
@@ -38,21 +42,42 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a page with the tables and figures of a run, and print the tables."""
-    from aircl.benchmark.results import RunDirectory
-    from aircl.report import compare, read_experiments, write_report
-
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")
         check_output(output)
-    directory = RunDirectory(run)
+    write_and_show(run, output=output, balanced=balanced, json=json)
+
+
+def write_and_show(
+    path: Path, *, output: Path | None = None, balanced: bool = False, json: bool = False, quiet: bool = False
+) -> None:
+    """Write the report of a run, print its tables, and say where it is unless that should be quiet.
+
+    Parameters
+    ----------
+    path : Path
+        Directory of the run.
+    output : Path, default=None
+        The page; None: in that directory.
+    balanced : bool, default=False
+        Print class-balanced accuracies.
+    json : bool, default=False
+        Print JSON in place of tables.
+    quiet : bool, default=False
+    """
+    from aircl.benchmark.results import RunDirectory
+    from aircl.report import compare, read_experiments, write_report
+
+    directory = RunDirectory(path)
     comparisons = [compare(experiment, balanced) for experiment in read_experiments(directory)]
     paths = write_report(directory, output)
     if json:
         print_json({"files": list(map(str, paths)), "experiments": [describe(one) for one in comparisons]})
         return
     print_comparisons(comparisons)
-    say(f"Report: {paths[0]}")
+    if not quiet:
+        say(f"Report: {paths[0]}")
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
@@ -84,13 +109,14 @@ def describe(comparison: Comparison) -> dict[str, Any]:
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Print comparisons as tables, best in bold and second best underlined, and say what went wrong."""
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.text import Text
 
+    width = Console().width if sys.stdout.isatty() else None
     parts: list[Text | Table] = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
-        parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison)]
+        parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison, width)]
         parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
         if comparison.published is not None and comparison.published.differences:
             parts.append(Text(f"Published with other settings: {'; '.join(comparison.published.differences)}."))
@@ -98,30 +124,55 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     print_rich(Group(*(parts or [Text("The run has no results yet.")])))
 
 
-def make_table(comparison: Comparison) -> Table:
-    """Return a comparison as rich draws it."""
+def make_table(comparison: Comparison, width: int | None = None) -> Table:
+    """Return a comparison as rich draws it; where it is too wide, without the columns that matter least.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    width : int, default=None
+        Characters of a line; None: as many as it takes.
+    """
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(width=1000)
+    left_out = 0
+    table = _draw(comparison, set())
+    while width is not None and left_out < len(EXPENDABLE) and Measurement.get(
+        console, console.options, table
+    ).maximum > width:  # fmt: skip
+        left_out += 1
+        table = _draw(comparison, set(EXPENDABLE[:left_out]))
+    return table
+
+
+def _draw(comparison: Comparison, left_out: set[str]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     from aircl.report.tables import format_estimate
 
-    published = comparison.published
+    columns = [column for column in comparison.columns if column.key not in left_out]
+    published = None if "published" in left_out else comparison.published
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for column in comparison.columns:
-        table.add_column(f"{column.title} {column.unit}".strip(), justify="right")
-    for metric in () if published is None else published.metrics:
-        table.add_column(f"{metric}\n{published.label}" if published else metric, justify="right", style="italic")
+    for column in columns:
+        table.add_column(f"{column.title} {column.unit}".strip(), justify="right", vertical="bottom")
+    if published is not None:
+        whose = published.label.replace(", ", ",\n").replace(" (", "\n(")
+        for metric in published.metrics:
+            table.add_column(f"{metric} %\n{whose}", justify="right", style="italic")
     styles = {0: "", 1: "bold", 2: "underline"}
     for line in comparison.lines:
         cells = [Text(line.method.name)]
-        for column in comparison.columns:
+        for column in columns:
             cell = line.cells.get(column.key)
-            text = Text("-") if cell is None else Text(cell.text, styles[cell.place])
-            cells.append(
-                text if cell is None or not cell.error else text.append(f" ±{cell.error}", "not bold not underline dim")
-            )
+            cells.append(Text("-"))
+            if cell is not None:
+                error = (f" ±{cell.error}", "dim") if cell.error else ""
+                cells[-1] = Text.assemble((cell.text, styles[cell.place]), error)
         for metric in () if published is None else published.metrics:
             value = None if line.published is None else line.published.values.get(metric)
             cells.append(Text("-" if value is None else format_estimate(value)))

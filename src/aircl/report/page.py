@@ -248,7 +248,7 @@ def _plain(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_plain(item)}" for key, item in value.items()) or "none"
+        return ", ".join(f"{key}\u00a0{_plain(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
         return ", ".join(_plain(item) or '""' for item in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)

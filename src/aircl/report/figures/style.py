@@ -9,7 +9,20 @@ if TYPE_CHECKING:
 
 # Colours that people with the common colour deficiencies can tell apart (after Okabe and Ito, and Tol), with enough
 # contrast on white, and lighter ones of the same hues for a dark ground. Markers say the same without colour.
-COLOURS = ("#c84a00", "#0067a5", "#00845f", "#b0558a", "#a87600", "#3d8fc4", "#7a1f4f", "#6b6b1e", "#2a7f7a", "#4b3fa0", "#737a84", "#7a4a21")
+COLOURS = (
+    "#c84a00",
+    "#0067a5",
+    "#00845f",
+    "#b0558a",
+    "#a87600",
+    "#3d8fc4",
+    "#7a1f4f",
+    "#6b6b1e",
+    "#2a7f7a",
+    "#4b3fa0",
+    "#737a84",
+    "#7a4a21",
+)
 DARK_COLOURS = ("#ff8a4c", "#5cb3f2", "#3ecfa0", "#e69ac4", "#e5b93c", "#9ad5f7", "#d1719f", "#c2c26a", "#74cfc7",
                 "#a9a0f5", "#b3bac4", "#d0a070")  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
