@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
-from aircl.engine.gamma import Spectrum
+from aircl.engine.gamma import Spectrum, concentration
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
 from aircl.engine.statistics import Statistics, StoreError, checked
@@ -80,9 +80,13 @@ class Pooled(PerClass):
         S /= degrees_of_freedom
         return S
 
-    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
         """Return the estimates from a shared scatter: the A_y of closed phases are gone."""
-        return Statistics.losses(self, spectrum, shrinkage, pi)
+        return Statistics.losses(self, spectrum, shrinkage, within)
+
+    def unlike(self, pi: Array) -> float:
+        """Return how much of a class's scatter S_w may not tell: a class is in it by its weight."""
+        return concentration(pi * self.count)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""

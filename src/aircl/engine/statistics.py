@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Spectrum, shared_losses
+from aircl.engine.gamma import Spectrum, concentration, shared_losses
 
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
@@ -133,9 +133,16 @@ class Statistics(ABC):
     def within(self, pi: Array) -> Array:
         """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
 
-    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
-        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w."""
-        return shared_losses(spectrum, shrinkage, self.within(pi))
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w.
+
+        `within` is S_w in the eigenbasis.
+        """
+        return shared_losses(spectrum, shrinkage, within)
+
+    def unlike(self, pi: Array) -> float:
+        """Return how much of a class's scatter S_w may not tell: that much as it is made of few classes."""
+        return concentration(self.count)
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
