@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 
 from aircl.engine import gamma as gamma_module
 from aircl.engine import probes as probes_module
-from aircl.engine.gamma import Spectrum, concentration, gamma_grid, log_odds_of_a_miss
+from aircl.engine.gamma import Spectrum, doubt, gamma_grid, log_odds_of_a_miss
 from aircl.engine.per_class import PerClass
 from aircl.engine.probes import Probes
 from aircl.engine.shared import Shared
@@ -174,13 +174,20 @@ def test_some_classes_stand_for_many(monkeypatch):
 @pytest.mark.parametrize("counts", [(5,), (1, 1, 1), (30, 1)])  # one class, no scatter at all, a class without
 def test_odds_are_finite_whatever_was_learned(store_type, counts):
     _, _, store, pi, spectrum = problem(store_type, 6, counts)
-    odds = log_odds(store, pi, spectrum, gamma_grid(store.gram(pi)), concentration(store.count))
+    unlike = store.unlike(spectrum.rotated(store.within(pi)), pi)
+    odds = log_odds(store, pi, spectrum, gamma_grid(store.gram(pi)), unlike)
+    assert 0 <= unlike <= 1
     assert np.all(np.isfinite(odds))
 
 
-def test_concentration_is_one_over_the_number_of_classes_that_count():
-    assert concentration(np.array([7.0, 7.0, 7.0, 7.0])) == pytest.approx(1 / 4)
-    assert concentration(np.array([1e6, 1.0])) == pytest.approx(1, abs=1e-5)
+def test_doubt_is_of_uneven_shares_and_of_few_samples():
+    S, even = np.diag([1.0, 1.0, 0.0]), np.ones(4)  # two directions
+    assert doubt(S, even, 75 * even) == pytest.approx(3 / 300)
+    assert doubt(S, even, 3 * even) == pytest.approx(3 / 12)
+    assert doubt(S, even, np.array([1e9, 1.0, 1.0, 1.0])) == pytest.approx(1, abs=1e-6)
+    assert doubt(S, 1 / np.array([30.0, 10.0]), np.array([30.0, 10.0])) == pytest.approx(3 / (4 / (1 / 30 + 1 / 10)))
+    assert doubt(S, np.ones(1), np.array([300.0])) == pytest.approx(3 / 300)  # a class alone has all of it
+    assert 0 <= doubt(0 * S, even, even) <= 1
 
 
 def test_no_features_but_zeros_still_gives_a_grid():

@@ -176,9 +176,28 @@ def log_error(losses: list[Array]) -> Array:
     return backend.to_numpy(backend.log(backend.stack(losses).mean(0)).mean(1))
 
 
-def concentration(weight: Array) -> float:
-    """Return the chance that two draws give one class: 1/C for equal weights, near 1 if one class has nearly all."""
-    return float(np.square(weight).sum() / weight.sum() ** 2)
+def doubt(within: Array, weight: Array, count: Array) -> float:
+    """Return how little S_w tells of the scatter of a class, from 0 to 1.
+
+    It tells of the classes that it is made of: nothing is missed if all have the same share in it, much if one has
+    nearly all. And it is made of samples, of which it has the noise: (1 + r) / n of its squared norm, with
+    r = tr^2(S) / tr(S^2) the number of directions that it extends in.
+
+    Parameters
+    ----------
+    within : array of shape (f, f)
+        S_w, complete.
+    weight, count : arrays of shape (C,)
+        The weight of a sample of each class in S_w, and the class counts.
+    """
+    backend, share = backend_of(within), weight * count
+    evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class
+    imbalance = (len(count) / evenness - 1.0) / max(len(count) - 1, 1)
+    directions = backend.trace(within) ** 2 / max(float(backend.square(within).sum()), 1e-300)
+    noise = min(
+        (1.0 + directions) * float(weight @ share) / share.sum() ** 2, 1.0
+    )  # n = share.sum()^2 / (weight @ share)
+    return float(1.0 - (1.0 - imbalance) * (1.0 - noise))
 
 
 def log_odds_of_a_miss(spectrum: Spectrum, shrinkage: Array, within: Array, unlike: float) -> Array:
@@ -191,8 +210,8 @@ def log_odds_of_a_miss(spectrum: Spectrum, shrinkage: Array, within: Array, unli
     within : array of shape (f, f)
         S_w in the eigenbasis.
     unlike : float
-        How much of a class's scatter may lie in any direction instead of where S_w has it: S_w tells of the classes
-        that it is made of, and K is small where it is large. `concentration` is a measure of how few these are.
+        How much of a class's scatter may lie in any direction instead of where S_w has it, and where K is small for
+        that reason; `doubt` tells.
 
     Notes
     -----

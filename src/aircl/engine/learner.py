@@ -206,7 +206,7 @@ class Learner:
 
     def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
         shrinkage, within = spectrum.shrinkage(gammas), spectrum.rotated(self.store.within(own))
-        miss = log_odds_of_a_miss(spectrum, shrinkage, within, self.store.unlike(own))
+        miss = log_odds_of_a_miss(spectrum, shrinkage, within, self.store.unlike(within, own))
         return log_error(self.store.losses(spectrum, shrinkage, within)) + miss
 
     def temperature(self, rule: Rule, labels: Array) -> float:

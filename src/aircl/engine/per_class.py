@@ -181,7 +181,7 @@ class PerClass(Statistics):
         own = own_losses(spectrum, shrinkage, self.backend.stack(traces))
         return [*super().losses(spectrum, shrinkage, within), own]
 
-    def unlike(self, pi: Array) -> float:
+    def unlike(self, within: Array, pi: Array) -> float:
         """Return 0: `losses` has the scatter of every class."""
         return 0.0
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Spectrum, concentration, shared_losses
+from aircl.engine.gamma import Spectrum, doubt, shared_losses
 
 # Larger batches are absorbed in blocks of about this many bytes.
 BLOCK_BYTES = 128 * 2**20
@@ -140,9 +140,9 @@ class Statistics(ABC):
         """
         return shared_losses(spectrum, shrinkage, within)
 
-    def unlike(self, pi: Array) -> float:
-        """Return how much of a class's scatter S_w may not tell: that much as it is made of few classes."""
-        return concentration(self.count)
+    def unlike(self, within: Array, pi: Array) -> float:
+        """Return how little S_w, complete, tells of the scatter of a class that the store has no more of."""
+        return doubt(within, np.ones(self.n_classes), self.count)
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
