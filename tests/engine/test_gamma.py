@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
+from aircl.engine import gamma as gamma_module
 from aircl.engine import probes as probes_module
-from aircl.engine.gamma import Spectrum, gamma_grid
+from aircl.engine.gamma import Spectrum, doubt, gamma_grid, log_odds_of_a_miss
 from aircl.engine.per_class import PerClass
 from aircl.engine.probes import Probes
 from aircl.engine.shared import Shared
@@ -44,7 +46,7 @@ def test_own_form_is_the_formula(f):
     G = full(store.gram(pi))
     gammas = gamma_grid(G)[::6]
     d = spectrum.shrinkage(gammas)
-    own = store.losses(spectrum, d, pi)[-1]
+    own = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
     A = [X[y == c].T @ X[y == c] / np.sum(y == c) for c in range(4)]
     expected = [direct(G, A, store.sums, store.count, pi, gamma) for gamma in gammas]
     np.testing.assert_allclose(own, expected, rtol=1e-6)
@@ -57,7 +59,7 @@ def test_shared_form_is_the_formula(store_type, f):
     G = full(store.gram(pi))
     gammas = gamma_grid(G)[4::5]
     d = spectrum.shrinkage(gammas)
-    losses, apart = store.losses(spectrum, d, pi)[:2]
+    losses, apart = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[:2]
     n = store.count
     M = store.sums / n[:, None]
     Z = X - M[y]
@@ -81,7 +83,7 @@ def test_one_sample_has_its_leave_one_out_error():
     X, y, store, pi, spectrum = problem(PerClass)
     gamma = gamma_grid(store.gram(pi))[12]
     d = spectrum.shrinkage(np.array([gamma]))
-    loss = store.losses(spectrum, d, pi)[-1][0, 3]
+    loss = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1][0, 3]
     left = y != 3
     W = Ridge(alpha=gamma, fit_intercept=False).fit(X[left], np.eye(4)[y[left]], sample_weight=pi[y[left]]).coef_.T
     np.testing.assert_allclose(loss, np.square(np.eye(4)[3] - X[~left][0] @ W).sum(), rtol=1e-8)
@@ -90,9 +92,9 @@ def test_one_sample_has_its_leave_one_out_error():
 def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
     _, _, store, pi, spectrum = problem(PerClass, f=100, counts=(300, 120, 80, 60))
     d = spectrum.shrinkage(gamma_grid(store.gram(pi)))
-    exact = store.losses(spectrum, d, pi)[-1]
+    exact = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
     monkeypatch.setattr(probes_module, "EXACT_WIDTH", 10)
-    estimated = store.losses(spectrum, d, pi)[-1]
+    estimated = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
     np.testing.assert_allclose(estimated, exact, rtol=0.25)
     assert not np.array_equal(estimated, exact)
 
@@ -102,6 +104,90 @@ def test_rows_and_matrix_agree():
     probes = Probes(spectrum, spectrum.shrinkage(np.array([0.1, 10.0])))
     for one, other in zip(probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(X.T @ X), 0), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def log_odds(store, pi, spectrum, gammas, unlike):
+    within = spectrum.rotated(store.within(pi))
+    return log_odds_of_a_miss(spectrum, spectrum.shrinkage(gammas), within, unlike)
+
+
+@pytest.mark.parametrize("unlike", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("f", [3, 12])
+def test_odds_of_a_miss_are_the_formula(f, unlike):
+    X, y, store, pi, spectrum = problem(Shared, f)
+    G, n, C = full(store.gram(pi)), store.count, 4
+    gammas = gamma_grid(G)[8::4]
+    M = store.sums / n[:, None]
+    S_w = (X - M[y]).T @ (X - M[y]) / (len(y) - C)
+    any_direction = np.trace(S_w) / f * np.eye(f)
+    for gamma, found in zip(gammas, log_odds(store, pi, spectrum, gammas, unlike), strict=True):
+        K = np.linalg.inv(G + gamma * np.eye(f))
+        W = K @ (store.sums * pi[:, None]).T
+        h = (pi @ n) / len(y) * np.trace(K @ S_w)
+        noise = (1 - unlike) * np.trace(K @ S_w) / (1 - h) + unlike * np.trace(K @ any_direction)
+        cov = W.T @ ((1 - unlike) * S_w / (1 - h) ** 2 + unlike * any_direction) @ W
+        right = []
+        for c in range(C):
+            at_mean = (1 + pi[c] * noise) * M[c] @ W - pi[c] * noise * np.eye(C)[c]
+            rivals = [z for z in range(C) if z != c]
+            sd = [np.sqrt(cov[c, c] + cov[z, z] - 2 * cov[c, z]) for z in rivals]
+            right.append(np.prod(norm.cdf((at_mean[c] - at_mean[rivals]) / sd)))
+        p = np.clip(np.mean(right), 1e-3, 1 - 1e-3)
+        np.testing.assert_allclose(found, np.log((1 - p) / p), rtol=1e-6)
+
+
+def test_scores_at_the_true_mean_are_told_from_the_statistics():
+    """Drawn again and again, a tail class's score at its true mean is (1 + t) W'm - t on average, far from W'm."""
+    rng = np.random.default_rng(0)
+    f, counts = 30, np.array([200, 2])
+    mu = np.zeros((2, f))
+    mu[1, 0] = 3.0
+    y = np.repeat([0, 1], counts)
+    pi = counts.mean() / counts
+    seen, told, true = [], [], []
+    for _ in range(300):
+        X = np.column_stack([mu[y] + rng.normal(size=(len(y), f)), np.ones(len(y))])
+        K = np.linalg.inv(X.T @ (X * pi[y, None]) + 10.0 * np.eye(f + 1))
+        m = X[y == 1].mean(axis=0)
+        w = K @ (pi[1] * counts[1] * m)
+        t = pi[1] * np.trace(K[:f, :f])  # S = I, but for the constant
+        seen.append(w @ m)
+        told.append((1 + t) * (w @ m) - t)
+        true.append(w @ np.append(mu[1], 1.0))
+    assert np.mean(seen) - np.mean(true) > 0.1
+    assert abs(np.mean(told) - np.mean(true)) < 0.3 * (np.mean(seen) - np.mean(true))
+
+
+def test_some_classes_stand_for_many(monkeypatch):
+    """Half of the classes, from head to tail, have half of the rivals and so less odds, but nearly the same minimum."""
+    counts = np.maximum(60 * 0.93 ** np.arange(60), 2).astype(int)
+    _, _, store, pi, spectrum = problem(Shared, 20, counts)
+    gammas = gamma_grid(store.gram(pi))
+    all_of_them = log_odds(store, pi, spectrum, gammas, 0.1)
+    monkeypatch.setattr(gamma_module, "MANY_CLASSES", 30)
+    some = log_odds(store, pi, spectrum, gammas, 0.1)
+    assert np.all(some < all_of_them)
+    assert abs(int(np.argmin(some)) - int(np.argmin(all_of_them))) <= 2
+
+
+@pytest.mark.parametrize("store_type", [PerClass, Shared])
+@pytest.mark.parametrize("counts", [(5,), (1, 1, 1), (30, 1)])  # one class, no scatter at all, a class without
+def test_odds_are_finite_whatever_was_learned(store_type, counts):
+    _, _, store, pi, spectrum = problem(store_type, 6, counts)
+    unlike = store.unlike(spectrum.rotated(store.within(pi)), pi)
+    odds = log_odds(store, pi, spectrum, gamma_grid(store.gram(pi)), unlike)
+    assert 0 <= unlike <= 1
+    assert np.all(np.isfinite(odds))
+
+
+def test_doubt_is_of_uneven_shares_and_of_few_samples():
+    S, even = np.diag([1.0, 1.0, 0.0]), np.ones(4)  # two directions
+    assert doubt(S, even, 75 * even) == pytest.approx(3 / 300)
+    assert doubt(S, even, 3 * even) == pytest.approx(3 / 12)
+    assert doubt(S, even, np.array([1e9, 1.0, 1.0, 1.0])) == pytest.approx(1, abs=1e-6)
+    assert doubt(S, 1 / np.array([30.0, 10.0]), np.array([30.0, 10.0])) == pytest.approx(3 / (4 / (1 / 30 + 1 / 10)))
+    assert doubt(S, np.ones(1), np.array([300.0])) == pytest.approx(3 / 300)  # a class alone has all of it
+    assert 0 <= doubt(0 * S, even, even) <= 1
 
 
 def test_no_features_but_zeros_still_gives_a_grid():

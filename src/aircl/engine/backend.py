@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.fft import dct
 from scipy.linalg import blas, lapack
-from scipy.special import softmax
+from scipy.special import log_ndtr, softmax
 
 # A tensor goes by this name too: the engine uses of an array only what the two have in common, or a backend's methods.
 Array = npt.NDArray[Any]
@@ -166,6 +166,10 @@ class NumpyBackend:
     def log(self, A: Array) -> Array:
         """Return the natural logarithms."""
         return np.log(A)
+
+    def log_normal_cdf(self, A: Array) -> Array:
+        """Return the logarithms of the standard normal distribution function."""
+        return np.asarray(log_ndtr(A))
 
     def softmax(self, A: Array) -> Array:
         """Return the softmax of every row."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aircl.engine.backend import Array
-from aircl.engine.gamma import GammaPath, Spectrum, criterion, gamma_grid
+from aircl.engine.gamma import GammaPath, Spectrum, gamma_grid, log_error, log_odds_of_a_miss
 from aircl.engine.memory import OnDisk
 from aircl.engine.per_class import PerClass
 from aircl.engine.pooled import Pooled
@@ -206,8 +206,9 @@ class Learner:
         return self.gamma_memory.gamma, self.gamma_memory.path
 
     def _criterion(self, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
-        shrinkage = spectrum.shrinkage(gammas)
-        return criterion(self.store.losses(spectrum, shrinkage, own))
+        shrinkage, within = spectrum.shrinkage(gammas), spectrum.rotated(self.store.within(own))
+        miss = log_odds_of_a_miss(spectrum, shrinkage, within, self.store.unlike(within, own))
+        return log_error(self.store.losses(spectrum, shrinkage, within)) + miss
 
     def temperature(self, rule: Rule, labels: Array) -> float:
         """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.
@@ -221,6 +222,7 @@ class Learner:
                 count, own = self.store.count, class_weights(rule.weighting, self.store.count, labels)
                 G = self.store.gram(own) * scale_factor(rule.scale, own, count)
                 spectrum = Spectrum(G, self.store.sums, count, solution.pi)
-                log_error = self._criterion(spectrum, own, np.array([solution.gamma]))[0]
-                self._temperature = solution, float(np.exp(log_error)) / len(count)
+                shrinkage = spectrum.shrinkage(np.array([solution.gamma]))
+                losses = self.store.losses(spectrum, shrinkage, spectrum.rotated(self.store.within(own)))
+                self._temperature = solution, float(np.exp(log_error(losses)[0])) / len(count)
             return self._temperature[1]

@@ -177,12 +177,16 @@ class PerClass(Statistics):
         S /= float(count.sum())
         return S
 
-    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
         """Return estimates of every class's leave-one-out error, from a shared scatter and from its own A_y."""
         probes = Probes(spectrum, shrinkage)
         traces = [self.backend.stack(list(moment.traces(probes, slot))) for slot, moment in enumerate(self._moments)]
         own = own_losses(spectrum, shrinkage, self.backend.stack(traces))
-        return [*super().losses(spectrum, shrinkage, pi), own]
+        return [*super().losses(spectrum, shrinkage, within), own]
+
+    def unlike(self, within: Array, pi: Array) -> float:
+        """Return 0: `losses` has the scatter of every class."""
+        return 0.0
 
     # -- algebra --
     def merge(self, other: Self, slots: Array) -> None:

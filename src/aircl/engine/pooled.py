@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
-from aircl.engine.gamma import Spectrum
+from aircl.engine.gamma import Spectrum, doubt
 from aircl.engine.memory import OnDisk
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
@@ -71,19 +71,27 @@ class Pooled(PerClass):
         return super().gram(pi) + self._folded
 
     def within(self, pi: Array) -> Array:
-        """Return the mean of the class covariances under the weights pi: all that the folded sum still tells."""
+        """Return the mean of the class covariances under the weights pi: all that the folded sum still tells.
+
+        As in the other stores, it is over n, not n - C.
+        """
         count, sums = self.count, self.sums
-        degrees_of_freedom = float(pi @ np.maximum(count - 1.0, 0.0))
+        free = np.maximum(count - 1.0, 0.0)
+        degrees_of_freedom = float(pi @ free)
         if degrees_of_freedom == 0.0:  # one sample a class: no scatter
             return self.backend.lower_zeros(self.n_features, self.dtype)
         S = self.gram(pi)
         self.backend.add_gram(S, sums * self.backend.column(np.sqrt(pi / count), sums), alpha=-1.0)
-        S /= degrees_of_freedom
+        S *= float(free.sum() / count.sum()) / degrees_of_freedom
         return S
 
-    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
         """Return the estimates from a shared scatter: the A_y of closed phases are gone."""
-        return Statistics.losses(self, spectrum, shrinkage, pi)
+        return Statistics.losses(self, spectrum, shrinkage, within)
+
+    def unlike(self, within: Array, pi: Array) -> float:
+        """Return how little S_w, complete, tells of the scatter of a class; samples are in it by their weights."""
+        return doubt(within, pi, self.count)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
 from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Spectrum, shared_losses
+from aircl.engine.gamma import Spectrum, doubt, shared_losses
 from aircl.engine.memory import OnDisk
 
 # Larger batches are absorbed in blocks of about this many bytes.
@@ -134,9 +134,16 @@ class Statistics(ABC):
     def within(self, pi: Array) -> Array:
         """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
 
-    def losses(self, spectrum: Spectrum, shrinkage: Array, pi: Array) -> list[Array]:
-        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w."""
-        return shared_losses(spectrum, shrinkage, self.within(pi))
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w.
+
+        `within` is S_w in the eigenbasis.
+        """
+        return shared_losses(spectrum, shrinkage, within)
+
+    def unlike(self, within: Array, pi: Array) -> float:
+        """Return how little S_w, complete, tells of the scatter of a class that the store has no more of."""
+        return doubt(within, np.ones(self.n_classes), self.count)
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)

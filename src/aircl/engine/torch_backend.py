@@ -164,6 +164,11 @@ class TorchBackend:
         """Return the natural logarithms."""
         return A.log()
 
+    def log_normal_cdf(self, A: Tensor) -> Tensor:
+        """Return the logarithms of the standard normal distribution function."""
+        log_cdf: Tensor = torch.special.log_ndtr(A)
+        return log_cdf
+
     def softmax(self, A: Tensor) -> Tensor:
         """Return the softmax of every row."""
         return A.softmax(1)

@@ -321,11 +321,6 @@ class Experiment:
         labels = {label for counts in by_seed.values() for label in counts}
         return {label: sum(counts.get(label, 0) for counts in by_seed.values()) / len(by_seed) for label in labels}
 
-    @property
-    def n_phases(self) -> int:
-        """Number of phases that any job reached."""
-        return max((row.phase for method in self.methods for job in method.jobs for row in job.rows), default=0)
-
 
 Results = RunDirectory | Experiment | Iterable[Row] | Path | str
 

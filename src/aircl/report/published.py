@@ -116,14 +116,14 @@ def _key(name: str) -> str:
 
 def _differences(experiment: Experiment, preset: Preset) -> tuple[str, ...]:
     config = experiment.config
-    given = config.get("options", {})
+    options = config.get("options", {})
+    wanted = {name: value for name, value in preset.options.items() if name != "order"}
     pairs: dict[str, tuple[Any, Any]] = {
-        "phases": (given.get("phases", experiment.n_phases), preset.phases),
-        **{name: (given.get(name), preset.options[name]) for name in ("counts", "ratio", "disjoint", "blurry")
-           if name in preset.options and name in given},
-        **{name: (config.get(name), wanted) for name, wanted in (
-            ("buffer", preset.buffer_width), ("batch_size", preset.batch_size)) if name in config},
-    }  # fmt: skip
+        name: (options[name], value) for name, value in wanted.items() if name in options
+    }
+    for name, value in (("buffer", preset.buffer_width), ("batch_size", preset.batch_size)):
+        if name in config:
+            pairs[name] = (config[name], value)
     if "gamma" in config and preset.gamma is not None:
         pairs["gamma"] = (config["gamma"], preset.gamma)
     return tuple(

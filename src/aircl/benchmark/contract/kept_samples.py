@@ -140,9 +140,8 @@ def _reachable(root: Any) -> Iterator[tuple[str, Any]]:
             continue
         seen[id(value)] = value
         if torch is not None and isinstance(value, torch.Tensor):
-            # Through float, as numpy knows fewer types.
-            tensor = value.detach().cpu()
-            value = tensor.numpy() if tensor.dtype != torch.bfloat16 else tensor.float().numpy()
+            yield place.lstrip("."), _whole(value)
+            continue
         if isinstance(value, np.ndarray):
             if value.dtype.kind == "O":
                 queue.extend((f"{place}[{i}]", item) for i, item in enumerate(value.ravel().tolist()))
@@ -159,6 +158,18 @@ def _reachable(root: Any) -> Iterator[tuple[str, Any]]:
                 yield place.lstrip("."), np.array(value, np.float64)
         else:
             queue.extend(_parts(place, value))
+
+
+def _whole(tensor: Any) -> Array:
+    """Return all that a dense tensor keeps alive: itself, or the storage that it is a part of."""
+    tensor = tensor.detach()
+    if str(tensor.layout) != "torch.strided":
+        return np.zeros(0)
+    if tensor.untyped_storage().nbytes() > tensor.nbytes:
+        tensor = tensor.new_empty(0).set_(tensor.untyped_storage())
+    # numpy knows fewer types; integers and booleans are exact in double precision.
+    array: Array = tensor.cpu().double().numpy()
+    return array
 
 
 def _parts(place: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -148,8 +148,8 @@ def _confusion_of(experiment: Experiment, method: str | None) -> tuple[npt.NDArr
         confusion = own.confusion(experiment.classes)
         if confusion is not None:
             return confusion, f"{own.name}: {experiment.title}"
-    who = "no method" if method is None else f"{method} does not"
-    raise ValueError(f"{experiment.title}: {who} have a confusion matrix: it did not finish, or its details are gone.")
+    who = "no method has a" if method is None else f"{method} has no"
+    raise ValueError(f"{experiment.title}: {who} confusion matrix. It did not finish, or its details are gone.")
 
 
 def _why(results: Results) -> str:

@@ -45,6 +45,6 @@ def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
     ax.axvline(chosen, color="black", linestyle=":", label=f"chosen: {chosen:.3g}")
     ax.set_xscale("log")
     ax.set_xlabel("gamma")
-    ax.set_ylabel("mean over classes of log leave-one-out error")
+    ax.set_ylabel("log leave-one-out error + log odds of a miss")
     ax.legend()
     return ax

@@ -1,0 +1,248 @@
+"""The page in a real browser: it draws, answers clicks and keys, and fits a phone."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+
+import pytest
+
+from aircl.report import write_report
+
+FLAGS = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+         "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars")  # fmt: skip
+MISSING = "\N{EN DASH}"
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (Debian package chromium)"),
+    pytest.mark.skipif(not DRIVER, reason="there is no chromedriver (Debian package chromium-driver)"),
+]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def address(run, tmp_path_factory):
+    return write_report(run, tmp_path_factory.mktemp("page") / "report.html")[0].as_uri()
+
+
+@pytest.fixture
+def page(driver, address):
+    """Return the page, freshly loaded on a wide screen in light colours."""
+    resize(driver, 1280)
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+    )
+    driver.get(address)
+    driver.execute_script("try { localStorage.clear(); } catch {}")
+    driver.refresh()
+    yield driver
+    assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def resize(driver, width):
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+def find(page, selector):
+    return page.find_element("css selector", selector)
+
+
+def find_all(page, selector):
+    return page.find_elements("css selector", selector)
+
+
+def drawn(page, chart):
+    """Return the methods that a chart shows."""
+    return {element.get_attribute("data-method") for element in find_all(page, f'[data-chart="{chart}"] [data-method]')}
+
+
+def hover(page, element, x=0.5, y=0.5):
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    box = page.execute_script(
+        "const b = arguments[0].getBoundingClientRect(); return [b.x, b.y, b.width, b.height]", element
+    )
+    point = {"type": "mouseMoved", "x": box[0] + x * box[2], "y": box[1] + y * box[3]}
+    page.execute_cdp_cmd("Input.dispatchMouseEvent", point)
+    tooltip = find(page, "#tooltip")
+    return tooltip.text if tooltip.is_displayed() else None
+
+
+RAN = {"air", "acil", "air-shared", "centroids"}
+LINEAR = RAN - {"centroids"}
+CHARTS = {"anytime": RAN, "phases": RAN, "groups": RAN, "class_phases": RAN, "weight_norms": LINEAR,
+          "test_loss": LINEAR, "train_loss": LINEAR, "seconds": RAN, "memory": RAN}  # fmt: skip
+
+
+def test_every_chart_is_drawn(page):
+    for chart, methods in CHARTS.items():
+        assert drawn(page, chart) == methods, chart
+    assert len(find_all(page, '[data-chart="stream"] rect.cell')) == 10
+    assert all(canvas.size["width"] > 300 for canvas in find_all(page, "canvas"))
+    assert find(page, "svg.flow").is_displayed()
+
+
+def test_a_toggle_hides_a_method_everywhere(page):
+    chip = find(page, '[data-toggle="acil"]')
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    for chart, methods in CHARTS.items():
+        assert drawn(page, chart) == methods - {"acil"}, chart
+    chip.send_keys(" ")
+    assert drawn(page, "anytime") == RAN
+    find(page, '[data-toggle-all="hide"]').click()
+    assert drawn(page, "phases") == set()
+    assert "No method shown" in find(page, '[data-chart="phases"] svg').text
+    find(page, '[data-toggle-all="show"]').click()
+    assert drawn(page, "phases") == RAN
+
+
+def column(page, index):
+    """Return what the visible table shows in a column, and how it says it is sorted."""
+    rows = find_all(page, "section.comparison:not([hidden]) table.sortable tbody tr")
+    texts = [row.find_elements("css selector", "th, td")[index].text for row in rows]
+    header = find_all(page, "section.comparison:not([hidden]) table.sortable thead tr:last-child th")[index]
+    return [text.split("±")[0].split("\n")[0] for text in texts], header.get_attribute("aria-sort"), header
+
+
+@pytest.mark.parametrize("by", ["click", "keyboard"])
+def test_the_table_sorts_both_ways(by, page):
+    press = (
+        functools.partial(press_key, page)
+        if by == "keyboard"
+        else lambda header: header.find_element("tag name", "button").click()
+    )
+    before, how, header = column(page, 3)
+    assert how == "none"
+    numbers = sorted(float(text) for text in before if text != MISSING)
+    press(header)
+    texts, how, header = column(page, 3)
+    assert how == "descending"
+    assert texts == [f"{value:.2f}" for value in reversed(numbers)] + [MISSING, MISSING]
+    press(header)
+    texts, how, _ = column(page, 3)
+    assert how == "ascending"
+    assert texts == [f"{value:.2f}" for value in numbers] + [MISSING, MISSING]
+    press(column(page, 0)[2])
+    names, how, _ = column(page, 0)
+    assert how == "ascending"
+    assert names == sorted(names)
+    assert column(page, 3)[1] == "none"
+
+
+def press_key(page, header):
+    button = header.find_element("tag name", "button")
+    page.execute_script("arguments[0].focus()", button)
+    button.send_keys("\n")
+
+
+def test_class_balanced_is_one_click_away(page):
+    before = column(page, 3)[0]
+    line = find(page, '[data-chart="phases"] [data-method="acil"] .line').get_attribute("d")
+    find(page, 'input[value="balanced"]').click()
+    assert column(page, 3)[0] != before
+    assert find(page, '[data-chart="phases"] [data-method="acil"] .line').get_attribute("d") != line
+
+
+def colours(page):
+    return page.execute_script(
+        "const s = getComputedStyle(document.body); const line = document.querySelector('[data-method=air] .line');"
+        "return [s.backgroundColor, s.color, getComputedStyle(line).stroke]"
+    )
+
+
+def test_dark_and_light(page):
+    light = colours(page)
+    find(page, "#theme").click()
+    dark = colours(page)
+    assert all(a != b for a, b in zip(light, dark, strict=True))
+    page.refresh()
+    assert colours(page) == dark  # it is remembered
+    find(page, "#theme").click()
+    assert colours(page) == light
+
+
+def test_the_system_s_wish_is_followed(page, address):
+    light = colours(page)
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    page.get(address)
+    assert colours(page) != light
+
+
+@pytest.mark.parametrize("width", [375, 768, 1280])
+def test_the_page_is_never_wider_than_the_screen(width, page):
+    resize(page, width)
+    page.refresh()
+    for button in find_all(page, ".experiments button"):
+        button.click()
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    for summary in find_all(page, "summary"):
+        summary.click()
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_tooltips_tell_values(page):
+    told = hover(page, find(page, '[data-chart="phases"] svg'), 0.99)
+    assert told.startswith("Phase 5")
+    assert all(name in told for name in RAN)
+    assert "±" in told
+    assert hover(page, find(page, '[data-chart="groups"] [data-method="acil"] rect')).startswith("head\nacil")
+    assert "training samples" in hover(page, find(page, '[data-chart="stream"] rect.cell'))
+    assert "MB" in hover(page, find(page, '[data-chart="memory"] [data-method="air"] rect'))
+    told = hover(page, find(page, "canvas"), 0.05, 0.05)
+    assert told.startswith("acil: true ")
+    assert "test samples" in told
+    assert hover(page, find(page, "h1")) is None
+
+
+def test_values_by_keyboard(page):
+    chart = find(page, '[data-chart="phases"] svg')
+    page.execute_script("arguments[0].focus()", chart)
+    for key, title in (("\ue014", "Phase 1"), ("\ue014", "Phase 2"), ("\ue010", "Phase 5"), ("\ue011", "Phase 1")):
+        chart.send_keys(key)  # right, right, end, home
+        assert find(page, "#tooltip").text.startswith(title)
+    assert page.execute_script("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def pixels(page):
+    return page.execute_script("return [...document.querySelectorAll('canvas')].map((c) => c.toDataURL())")
+
+
+def test_any_two_confusion_matrices_can_be_compared(page):
+    left, right = find_all(page, "figcaption select")
+    assert [left.get_property("value"), right.get_property("value")] == ["acil", "air"]
+    before = pixels(page)
+    assert before[0] != before[1]
+    left.find_element("css selector", 'option[value="centroids"]').click()
+    after = pixels(page)
+    assert after[0] not in before
+    assert after[1] == before[1]
+    right.find_element("css selector", 'option[value="centroids"]').click()
+    assert len(set(pixels(page))) == 1
+
+
+def test_another_experiment_is_drawn_from_its_own_numbers(page):
+    line = find(page, '[data-chart="phases"] [data-method="air"] .line').get_attribute("d")
+    second = find_all(page, ".experiments button")[1]
+    second.click()
+    assert second.get_attribute("aria-pressed") == "true"
+    assert drawn(page, "phases") == {"air", "acil"}
+    assert find(page, '[data-chart="phases"] [data-method="air"] .line').get_attribute("d") != line
+    assert [chip.text for chip in find_all(page, ".chip") if chip.is_displayed()] == ["air", "acil"]
+    assert "ascending" in find(page, "section.comparison:not([hidden]) h2").text
