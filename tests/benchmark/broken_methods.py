@@ -26,7 +26,7 @@ class LooksAtTestLabels(AirShared):
 
     def predict(self, encoded):
         honest = super().predict(encoded)
-        truth = [self._truth.get(bytes(row), -1) for row in encoded.round(2)]
+        truth = np.array([self._truth.get(bytes(row), -1) for row in encoded.round(2)], np.int64)
         return np.where(np.isin(truth, self._classifier.classes_), truth, honest)
 
 
@@ -38,11 +38,10 @@ class PredictsUnexposedClasses(AirShared):
 
 
 class IgnoresWhatItIsTaught(AirShared):
-    """Learns that every row is of the first class of its batch."""
+    """Calls everything by one name that it has heard."""
 
-    def learn(self, inputs, labels):
-        super().learn(inputs[:1], labels[:1])
-        super().learn(inputs, np.full_like(labels, min(self._classifier.classes_, default=0)))
+    def predict(self, encoded):
+        return np.full(len(encoded), self._classifier.classes_.min())
 
 
 class CrashesOnEmptyPhase(AirShared):
@@ -162,6 +161,41 @@ class LearnsFromPredicting(AirShared):
         labels = super().predict(encoded)
         self._classifier.partial_fit(encoded, labels)
         return labels
+
+
+class CountsItsPredictions(AirShared):
+    """Saves how many rows it was asked about."""
+
+    asked = 0
+
+    def predict(self, encoded):
+        self.asked += len(encoded)
+        return super().predict(encoded)
+
+    def save(self, directory):
+        super().save(directory)
+        np.savez(directory / "asked.npz", number=self.asked)
+
+
+class EncodesWithWhatItLearns(AirShared):
+    """Adds to the features what drifts while it learns, though test rows are encoded once."""
+
+    drift = np.float32(0)
+
+    def learn(self, inputs, labels):
+        super().learn(inputs, labels)
+        self.drift += np.float32(0.01)
+
+    def encode(self, inputs):
+        return super().encode(inputs) + self.drift
+
+    def save(self, directory):
+        super().save(directory)
+        np.save(directory / "drift.npy", self.drift)
+
+    def restore(self, directory):
+        super().restore(directory)
+        self.drift = np.load(directory / "drift.npy")
 
 
 class PredictsAtRandom(Noisy):

@@ -30,32 +30,29 @@ def test_a_registered_method_passes(run):
     heading, _, *rows = result.stdout.splitlines()
     assert heading.split() == ["check", "result", "reason"]
     assert len(rows) == len(CHECKS)
-    assert all(row.startswith(check) and " passed " in row for row, check in zip(rows, CHECKS, strict=True))
+    assert all(row.strip().startswith(check) and " passed " in row for row, check in zip(rows, CHECKS, strict=True))
     assert result.stderr.startswith(f"{len(CHECKS)} passed, in ")
 
 
-def test_json(run):
-    result = run("check-method", "acil", "--json", "--quiet")
+def test_a_method_of_a_file_passes_as_json(run, file):
+    result = run("check-method", "--module", file, "Mine", "--json", "--quiet")
     assert result.stderr == ""
     content = json.loads(result.stdout)
-    assert (content["method"], content["passed"]) == ("acil", True)
+    assert (content["method"], content["passed"]) == ("Mine", True)
     assert [check["name"] for check in content["checks"]] == list(CHECKS)
     assert set(content["checks"][0]) == {"name", "result", "reason", "seconds"}
 
 
 def test_a_method_of_a_file_and_its_failures(run, file):
-    assert run("check-method", "--module", file, "Mine").stdout.count(" passed ") == len(CHECKS)
     result = run("check-method", "--module", file, "Forgetful", code=1)
     (row,) = (row for row in result.stdout.splitlines() if " failed " in row)
-    assert row.startswith("survives empty phases and empty batches")
+    assert row.strip().startswith("survives empty phases and empty batches")
     assert "end_phase of an empty phase raised ZeroDivisionError: division by zero (mine.py, line 9, in end_" in row
     assert f"{len(CHECKS) - 1} passed, 1 failed, in " in result.stderr
 
 
 def test_options_reach_the_method(run):
-    result = run(
-        "check-method", "acil", "--option", "scale=nonsense", "--option", "memory_limit=null", "--json", code=1
-    )
+    result = run("check-method", "air", "--option", "scale=nonsense", "--option", "memory_limit=null", "--json", code=1)
     assert "scale='nonsense'" in json.loads(result.stdout)["checks"][0]["reason"]
 
 

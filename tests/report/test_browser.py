@@ -72,7 +72,12 @@ def drawn(page, chart):
 
 
 def hover(page, element, x=0.5, y=0.5):
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    # Scrolling hides a tooltip, and the page hears of it a frame later.
+    page.execute_async_script(
+        "const [element, done] = arguments; element.scrollIntoView({block: 'center'});"
+        "requestAnimationFrame(() => requestAnimationFrame(() => done()));",
+        element,
+    )
     box = page.execute_script(
         "const b = arguments[0].getBoundingClientRect(); return [b.x, b.y, b.width, b.height]", element
     )

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_what_looks_the_same_is_as_good():
     places = {name: cell.place for name, cell in mark(shown, "low").items()}
     assert places == {"a": 2, "b": 2, "c": 0, "d": 1}
     assert mark({"a": shown["a"]}, "high")["a"].place == 0  # best of one is no news
+
+
+def test_half_a_stream_is_not_compared():
+    unfinished = replace(final("air", 1, "accuracy", 0.5), point="phase", phase=1)
+    comparison = compare(read_experiments([unfinished, final("acil", 1, "A_last", 0.4)])[0])
+    assert comparison.lines[0].cells == {}
+    assert comparison.lines[0].note == "unfinished: stopped after phase 1"
+    assert cells(comparison, "seconds")["acil"].place == 0
+    assert compare(read_experiments([unfinished])[0]).columns == ()
 
 
 def test_columns_without_any_value_are_left_out(experiment):

@@ -121,7 +121,7 @@ class Job:
         method, track = self._resume()
         for number, phase in enumerate(self.stream.phases[track.phases :], track.phases + 1):
             self._learn_phase(method, number, phase, track, progress)
-            evaluation = self.test.evaluate(method, phase.exposed)
+            evaluation = self._evaluate(method, phase.exposed, track)
             track.by_phase.append(self._by_class(evaluation))
             self._note(track, method, "phase", number, evaluation)
             track.phases = number
@@ -143,7 +143,7 @@ class Job:
             every, seen = self.evaluate_every, track.samples + len(rows)
             # After the first batch with strictly more than k times `every` samples.
             if every and (seen - 1) // every > (track.samples - 1) // every and seen > every:
-                self._note(track, method, "periodic", number, self.test.evaluate(method, exposed), samples=seen)
+                self._note(track, method, "periodic", number, self._evaluate(method, exposed, track), samples=seen)
             track.samples = seen
             if progress is not None:
                 progress(track.samples, self.stream.total)
@@ -151,6 +151,12 @@ class Job:
             began = time.perf_counter()
             method.end_phase(phase)
             track.seconds += time.perf_counter() - began
+
+    def _evaluate(self, method: Method, exposed: Labels, track: Track) -> Evaluation:
+        began = time.perf_counter()
+        method.refresh()
+        track.seconds += time.perf_counter() - began
+        return self.test.evaluate(method, exposed)
 
     def _note(
         self, track: Track, method: Method, point: str, phase: int, evaluation: Evaluation, samples: int | None = None
@@ -232,7 +238,9 @@ class Job:
             classes=exposed,
             counts=counts,
             confusion=evaluation.confusion,
-            weight_norms=np.zeros(0) if norms is None else norms[1].astype(np.float64)[np.searchsorted(norms[0], exposed)],
+            weight_norms=np.zeros(0)
+            if norms is None
+            else norms[1].astype(np.float64)[np.searchsorted(norms[0], exposed)],
             test_loss=self.test.loss_by_class(method, exposed),
             train_loss=train_loss,
             phase_accuracy=by_new_phase,

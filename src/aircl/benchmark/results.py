@@ -49,7 +49,7 @@ class Row:
     value : float or None
         Accuracies are shares from 0 to 1. None where a method gave no value.
     seconds : float
-        Wall time of the job until then, evaluation excluded.
+        Wall time of the job until then: learning and solving, without evaluation.
     peak_memory : int
         Bytes of the process, at most, since the job began.
     gamma : float or None

@@ -115,9 +115,12 @@ class Runner:
     def run(self) -> None:
         """Run all jobs that are not finished yet."""
         load_methods()
-        for experiment in self.config.experiments:  # a typo is found now, not after an hour
+        for experiment in self.config.experiments:  # what is missing or misspelt is found now, not after an hour
             for method in experiment.methods:
                 METHODS[method]
+            dataset = self._dataset(experiment.dataset)
+            for order in experiment.orders:
+                self._stream(Spec(experiment, order, "", experiment.seeds[0]), dataset)
         self.directory.path.mkdir(parents=True, exist_ok=True)
         about = self.directory.about if (self.directory.path / "run.json").exists() else self._about()
         self.directory.write_about(about)

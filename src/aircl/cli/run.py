@@ -93,13 +93,24 @@ def run(
         configuration = RunConfig.from_mapping(directory.about["config"])
     else:
         configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
-        directory = RunDirectory(output or Path("runs") / configuration.name)
+        directory = RunDirectory(output or _free_place(Path("runs"), configuration.name))
         if (directory.path / "rows.jsonl").exists():
             raise ValueError(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
             )
     _run(configuration, directory.path, data, cache, quiet)
     report(directory.path, json=json)
+    if not any(row.metric == "A_last" for row in directory.rows()):
+        raise typer.Exit(1)  # nothing came of it, as the table says
+
+
+def _free_place(runs: Path, name: str) -> Path:
+    """Return runs/NAME, or runs/NAME-2 and so on if that was taken by an earlier run."""
+    place, number = runs / name, 1
+    while (place / "rows.jsonl").exists():
+        number += 1
+        place = runs / f"{name}-{number}"
+    return place
 
 
 def _configure(

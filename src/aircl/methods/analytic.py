@@ -45,6 +45,11 @@ class AnalyticMethod(Method):
         """Add a batch to the statistics."""
         self._classifier.partial_fit(self.encode(inputs), labels)
 
+    def refresh(self) -> None:
+        """Solve, if something was learned since."""
+        if self._classifier.__sklearn_is_fitted__():
+            self._classifier.coef_  # noqa: B018 (which solves)
+
     def end_phase(self, phase: Phase) -> None:
         """Close the phase: the pooled store folds it."""
         if self._classifier.__sklearn_is_fitted__():

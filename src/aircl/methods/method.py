@@ -94,6 +94,9 @@ class Method(ABC):
         """
         return inputs
 
+    def refresh(self) -> None:  # noqa: B027 (most methods are always ready)
+        """Get ready to predict: what was put off while learning is done now, and counts as learning time."""
+
     def end_phase(self, phase: Phase) -> None:  # noqa: B027 (most methods need not know)
         """Note that a phase is over. Online methods hear of it only if they `uses_phase_ends`."""
 

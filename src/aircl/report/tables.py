@@ -174,6 +174,8 @@ def mark(cells: Mapping[str, Cell], better: str) -> dict[str, Cell]:
 
 
 def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
+    if not method.n_seeds:  # what half a stream costs compares with nothing
+        return {}
     found = {
         column.key: method.final(f"balanced_{column.key}" if balanced and column.key in _TWICE else column.key)
         for column in METRICS

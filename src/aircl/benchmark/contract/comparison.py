@@ -10,7 +10,7 @@ import numpy as np
 from aircl.benchmark.contract.kept_samples import read_arrays
 from aircl.benchmark.contract.pupil import Pupil
 
-# Bytes by file, and by array where the file has arrays.
+# Bytes by file, and by array where the file is an archive of arrays.
 State = dict[str, dict[str, bytes]]
 
 # What is summed in another order is rounded in another way.
@@ -33,15 +33,16 @@ def difference(one: Pupil, other: Pupil) -> str:
 
 
 def saved_state(pupil: Pupil) -> State:
-    """Return what a method saves: arrays by file and name, or all bytes of a file of another kind."""
+    """Return what a method saves: bytes by file, and by array where the file is an archive of arrays."""
     with TemporaryDirectory() as name:
         directory = Path(name)
         pupil.save(directory)
         state = {}
         for path in sorted(path for path in directory.rglob("*") if path.is_file()):
-            # Archives may note the time they were written at, so it is their arrays that count.
-            arrays = {key: array.tobytes() for key, array in read_arrays(path).items()}
-            state[path.relative_to(directory).as_posix()] = arrays or {"": path.read_bytes()}
+            content = {"": path.read_bytes()}
+            if path.suffix == ".npz":  # it may note when it was written, so it is the arrays that count
+                content = {key: array.tobytes() for key, array in read_arrays(path).items()} or content
+            state[path.relative_to(directory).as_posix()] = content
         return state
 
 

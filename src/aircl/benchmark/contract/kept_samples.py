@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 
 # A search that meets more objects than this has left the method behind.
 MOST_OBJECTS = 1_000_000
+# A few numbers are met by accident; so many are not.
+NARROWEST = 8
 # Copies in another precision, or that were divided by 255, are the same row.
 DECIMALS = 4
 
@@ -29,7 +31,7 @@ class SampleSearch:
     Parameters
     ----------
     forms : arrays of shape (n, ...)
-        The same n rows as they were given, as they were encoded and so on.
+        The same n rows as they were given, as they were encoded and so on. Very narrow ones are left out.
 
     Examples
     --------
@@ -40,7 +42,8 @@ class SampleSearch:
     """
 
     def __init__(self, *forms: Array) -> None:
-        self._forms = [np.asarray(form).reshape(len(form), -1) for form in forms]
+        flat = (np.asarray(form).reshape(len(form), -1) for form in forms)
+        self._forms = [form for form in flat if form.shape[1] >= NARROWEST]
         # By width: the rounded bytes of each row, to its number.
         self._known: dict[int, dict[bytes, int]] = {}
         for form in self._forms:
@@ -98,7 +101,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
             return load_file(path)
         if path.suffix == ".npz":
-            with np.load(path) as arrays:
+            with path.open("rb") as file, np.load(file) as arrays:
                 return {name: arrays[name] for name in arrays.files}
         if path.suffix == ".npy":
             return {"": np.load(path)}

@@ -14,6 +14,7 @@ from aircl.benchmark.contract.learning import (
     takes_labels_with_gaps,
 )
 from aircl.benchmark.contract.predicting import (
+    encodes_alike,
     judges_rows_alone,
     knows_no_test_label,
     predicting_is_pure,
@@ -28,6 +29,7 @@ LAWS: dict[str, Law] = {
     "predicts only exposed classes": predicts_exposed,
     "knows no label that it was not taught": knows_no_test_label,
     "judges each row by itself": judges_rows_alone,
+    "encodes the same however much it learns": encodes_alike,
     "predicting changes nothing": predicting_is_pure,
     "leaves what it is given as it was": leaves_inputs_alone,
     "survives empty phases and empty batches": survives_emptiness,

@@ -67,6 +67,22 @@ def judges_rows_alone(exam: Exam) -> str:
     return "predictions do not depend on what else is predicted."
 
 
+def encodes_alike(exam: Exam) -> str:
+    """Encode test rows before anything is learned and at the end: predictions must not tell the two apart."""
+    pupil = exam.pupil()
+    early = pupil.encode(exam.material.test_inputs)
+    pupil.attend(*exam.course())
+    n_rows = len(exam.material.test_inputs)
+    from_early = pupil.predict_encoded(early, n_rows)
+    from_late = pupil.predict(exam.material.test_inputs)
+    if changed := int(np.count_nonzero(from_early != from_late)):
+        raise ViolationError(
+            f"{changed} of {n_rows} test rows get another label when they were encoded before the stream than when "
+            "they are afterwards. What changes by learning belongs into predict."
+        )
+    return "rows that were encoded before the stream are predicted like those encoded after it."
+
+
 def predicting_is_pure(exam: Exam) -> str:
     """Ask for the same answer and the same files twice, and for the same end of the stream as without any question."""
     course = exam.course()

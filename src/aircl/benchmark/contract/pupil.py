@@ -61,6 +61,7 @@ class Pupil:
         self.exposed: set[int] = set()
         self.learned = 0
         self.method = told("creating it", factory, setup)
+        self._encoded_test: Any = None
 
     def attend(self, *course: Lesson) -> None:
         """Learn batches and note ends of phases, as far as the setup announces them."""
@@ -87,6 +88,12 @@ class Pupil:
         """Return predictions, checked to be one integer a row."""
         return self.predict_encoded(self.encode(inputs), len(inputs))
 
+    def encoded_test(self) -> Any:
+        """Return all test rows as they were encoded when they were first asked for, as a run does."""
+        if self._encoded_test is None:
+            self._encoded_test = self.encode(self.material.test_inputs)
+        return self._encoded_test
+
     def predict_encoded(self, encoded: Any, n_rows: int) -> Labels:
         """Return predictions of what `encode` gave."""
         answer = np.asarray(told(f"predict with {n_rows} rows", self.method.predict, encoded))
@@ -99,11 +106,11 @@ class Pupil:
 
     def predict_test(self) -> Labels:
         """Return predictions of all test rows."""
-        return self.predict(self.material.test_inputs)
+        return self.predict_encoded(self.encoded_test(), len(self.material.test_inputs))
 
     def score_test(self) -> Any:
         """Return the scores of all test rows; None where the method has none."""
-        given = told("scores", self.method.scores, self.encode(self.material.test_inputs))
+        given = told("scores", self.method.scores, self.encoded_test())
         return None if given is None else np.asarray(given[1], np.float64)
 
     def save(self, directory: Path) -> None:

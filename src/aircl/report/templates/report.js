@@ -311,8 +311,8 @@
     const canvas = host.querySelector("canvas");
     const output = host.querySelector("output");
     all(".matrix i, .matrix span", host).forEach((line) => line.remove());
-    canvas.parentElement.hidden = !method;
-    if (!method) { output.textContent = "no confusion matrix"; return; }
+    canvas.parentElement.hidden = document.querySelector(".ramp").hidden = !method;
+    if (!method) { output.textContent = "No finished method has one."; return; }
     const { classes } = current();
     const size = classes.length;
     const counts = expand(method.confusion, size * size);

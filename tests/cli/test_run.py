@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SMALL = ("--dataset", "digits", "--backbone", "identity", "--scenario", "long-tail,phases=5,ratio=1/20")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("AIRCL_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_writes_results_and_a_report_and_prints_the_table(run, place):
+    result = run("run", *SMALL, "--methods", "air,acil", "--seeds", 2, "--buffer", 100, "--gamma", "auto")
+    directory = place / "runs" / "digits-long-tail"
+    assert {path.name for path in directory.iterdir()} >= {"run.json", "rows.jsonl", "report.html", "table.csv"}
+    rows = [json.loads(line) for line in (directory / "rows.jsonl").read_text().splitlines()]
+    assert {(row["method"], row["seed"]) for row in rows} == {("air", 1), ("air", 2), ("acil", 1), ("acil", 2)}
+    last = {
+        m: [row["value"] for row in rows if (row["method"], row["metric"]) == (m, "balanced_A_last")]
+        for m in ("air", "acil")
+    }
+    assert min(last["air"]) > max(last["acil"])
+    assert "A_last" in result.stdout
+    assert f"Report: {directory.relative_to(place)}/report.html" in result.stderr
+    assert result.stderr.count("A_last") == 4
+
+
+def test_a_second_run_takes_a_place_of_its_own(run, place):
+    for _ in range(2):
+        run("run", *SMALL, "--methods", "acil", "--gamma", 1)
+    assert sorted(path.name for path in (place / "runs").iterdir()) == ["digits-long-tail", "digits-long-tail-2"]
+    taken = run("run", *SMALL, "-o", "runs/digits-long-tail", code=1)
+    assert "--resume runs/digits-long-tail" in taken.stderr
+
+
+def test_a_configuration_in_a_file(run, place):
+    (place / "mine.toml").write_text(
+        """
+        [[experiments]]
+        dataset = "digits"
+        backbone = "identity"
+        scenario = "si-blurry"
+        options = {phases = 3}
+        methods = ["air-shared", "acil"]
+        seeds = [4]
+        gamma = 1.0
+        evaluate_every = 400
+        """
+    )
+    result = json.loads(run("run", "mine.toml", "--json", "--quiet").stdout)
+    (experiment,) = result["experiments"]
+    assert {method["method"] for method in experiment["methods"]} == {"air-shared", "acil"}
+    about = json.loads((place / "runs" / "mine" / "run.json").read_text())
+    assert about["config"]["experiments"][0]["batch_size"] == 64
+    assert about["config"]["experiments"][0]["seeds"] == [4]
+    again = run("run", "--resume", "runs/mine", "--quiet", "--json")
+    assert json.loads(again.stdout) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[experiments]]\ndataset = 'digits'\nbackbone = 'identity'", "lacks scenario"),
+        (
+            "[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\nmethod=['air']",
+            "Did you mean 'methods'",
+        ),
+        ("seeds = [1]\n[[experiments]]", "has no key 'seeds'"),
+        ("name = 'x'", "at least one experiment"),
+        ("name = ", "cannot be read as a TOML file"),
+        ("[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\ngamma='best'", "neither a number"),
+        ("[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\nseeds=[]", "seeds is empty"),
+    ],
+)
+def test_a_wrong_configuration_is_named(text, message, run, place):
+    (place / "wrong.toml").write_text(text)
+    assert message in run("run", "wrong.toml", code=1).stderr
+    assert not (place / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--preset", "table3"], 1, "Known: table1, table2"),
+        (["--preset", "table1", "--dataset", "tiny-imagenet"], 1, "It has cifar100, imagenet-r"),
+        ([*SMALL, "--methods", "air,acill"], 1, "Did you mean 'acil'"),
+        ([*SMALL, "--seeds", "one"], 2, "neither a number of seeds"),
+        ([*SMALL, "--gamma", "best"], 2, "neither a number nor auto nor grid"),
+        ([*SMALL, "--preset", "table1"], 2, "exclude each other"),
+        (["--scenario", "cil"], 2, "--dataset"),
+        (["--preset", "table1"], 1, "cifar-100-python.tar.gz"),
+        ([*SMALL[:-1], "cil,phases=50"], 1, "fewer phases"),
+        (["--resume", "nowhere"], 1, "no run.json"),
+        (["--resume", "x", "--seeds", "3"], 2, "as it was begun"),
+        (["--dataset", "digits", "--backbone", "identity", "--scenario", "cil,phases"], 1, "option=value"),
+    ],
+)
+def test_wrong_usage_is_named(args, code, message, run, place):
+    # Long lines of usage errors are wrapped in a box.
+    error = " ".join(run("run", *args, code=code).stderr.replace("│", " ").split())
+    assert message in error
+    assert not (place / "runs").exists()
+
+
+def test_a_run_of_which_nothing_came_is_a_failure(run):
+    # char-ngrams takes texts, and digits has none.
+    result = run("run", *SMALL, "--backbone", "char-ngrams", "--methods", "acil", code=1)
+    assert "digits has images" in result.stdout
