@@ -53,7 +53,7 @@ ALSO = {
     "IgnoresWhatItIsTaught": {NEWEST, ONLINE, EMPTY, GAPS},
     "ForgetsItsRandomState": {WITHIN},
     "PredictsAtRandom": {ALONE, ENCODES},
-    "EncodesWithWhatItLearns": {PURE, WITHIN, BETWEEN},
+    "EncodesWithWhatItLearns": {PURE},
     "DrawsFromTheGlobalGenerator": {PURE, BETWEEN, WITHIN},
     "NeedsTwoRows": {SINGLE},
     "TakesLabelsForPositions": {EXPOSED},

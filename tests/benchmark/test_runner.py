@@ -159,6 +159,18 @@ def test_what_fails_is_a_row_with_a_reason_and_the_sweep_goes_on(tmp_path, troub
     assert len([row for row in directory.rows() if row.status != "ok"]) == 3
 
 
+def test_what_a_store_cannot_do_is_incompatible(tmp_path):
+    returning = Experiment("digits", "identity", "domain-incremental", methods=("air-pooled",), gamma=1.0)
+    labels = load_dataset("digits").train.labels
+    stream = make_stream("domain-incremental", labels, domains=np.arange(len(labels)) % 2)
+    runner = Runner(RunConfig("x", (returning,)), RunDirectory(tmp_path / "run"))
+    runner._stream = lambda spec, dataset: stream  # digits has no domains of its own
+    runner.run()
+    (row,) = runner.directory.rows()
+    assert (row.status, row.metric) == ("incompatible", "")
+    assert "folded a closed phase" in row.reason
+
+
 def test_a_typo_is_found_before_anything_runs(tmp_path):
     with pytest.raises(ValueError, match="Did you mean 'acil'"):
         run(tmp_path / "run", replace(EXPERIMENT, methods=("air", "acill")))

@@ -27,7 +27,7 @@ COLOURS = {"passed": "green", "failed": "bold red", "skipped": "yellow"}
 def check_method(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A method; with --module, a class in the file.", show_default=False),
+        typer.Argument(metavar="NAME", help="A method; with --module, a class in the file.", show_default=False),
     ] = None,
     module: Annotated[
         Path | None, typer.Option(metavar="FILE.py", help="Check a method that this file defines. The file is run.")

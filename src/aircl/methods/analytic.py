@@ -10,8 +10,9 @@ import numpy as np
 from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.air import AIRClassifier
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.engine import StoreError
 from aircl.expansion import RandomReLU
-from aircl.methods.method import Floats, Labels, Method, Setup
+from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
 from aircl.methods.registry import register_method
 from aircl.scenarios import Phase
 
@@ -43,7 +44,10 @@ class AnalyticMethod(Method):
 
     def learn(self, inputs: Floats, labels: Labels) -> None:
         """Add a batch to the statistics."""
-        self._classifier.partial_fit(self.encode(inputs), labels)
+        try:
+            self._classifier.partial_fit(self.encode(inputs), labels)
+        except StoreError as error:
+            raise IncompatibleError(str(error)) from error
 
     def refresh(self) -> None:
         """Solve, if something was learned since."""

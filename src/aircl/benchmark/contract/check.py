@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
 from aircl.backbones.backbone import BackboneError
 from aircl.benchmark.contract.exam import Exam
 from aircl.benchmark.contract.laws import LAWS
@@ -73,8 +75,8 @@ def check_method(
     Notes
     -----
     Samples that a method keeps are found in every array, list and string of bytes that its attributes lead to, and in
-    the files it saves; as given, divided by 255, at length 1, and as encoded. A method that disguises them further is
-    not found out. So is one that hides behind a C extension: this is a test for mistakes, not for malice.
+    the files it saves; as given, divided by 255, at length 1, and as encoded. A method that disguises them further, or
+    hides them in a module, is not found out: this is a test for mistakes, not for malice.
 
     Examples
     --------
@@ -103,7 +105,8 @@ def check_method(
         if progress is not None:
             progress(number, name)
         began = time.perf_counter()
-        with global_randomness(0):
+        # Matrices are so small that threads would spend their time waiting for each other.
+        with global_randomness(0), threadpool_limits(1):
             result, reason = _try(exam, name)
         findings.append(Finding(name, result, reason, time.perf_counter() - began))
     return findings
