@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from threadpoolctl import threadpool_limits  # comes with scikit-learn
+from threadpoolctl import threadpool_limits
 
 from aircl.backbones.backbone import BackboneError
 from aircl.benchmark.contract.exam import Exam
