@@ -60,3 +60,33 @@ def test_a_factor_that_is_summed_often_is_packed_while_there_is_room():
             np.testing.assert_allclose(G, np.tril((X * pi[y][:, None]).T @ X), atol=1e-9)
     assert [moment.is_packed for moment in roomy._moments] == [False, True]
     assert [moment.is_packed for moment in tight._moments] == [False, False]
+
+
+def test_late_rows_of_a_packed_class_are_in_every_answer():
+    """Few rows at a time, with sums in between, after the class was packed: nothing is late for a reader."""
+    rng = np.random.default_rng(0)
+    n_features = 40
+    store = PerClass(n_features, np.dtype(np.float64))
+    store.grow(2)
+    X = np.maximum(rng.normal(size=(400, n_features)), 0)
+    slots = rng.integers(0, 2, 400)
+    sizes = [60, 3, 1, 2, 30, 1, 1, 100, 5, 5, 190, 2]
+    stops = np.cumsum(sizes)
+    late = []
+    for start, stop in zip(stops - sizes, stops, strict=True):
+        store.update(X[start:stop], slots[start:stop])
+        pi = 1.0 / store.count
+        seen = slice(0, stop)
+        expected = (X[seen] * pi[slots[seen], None]).T @ X[seen]
+        np.testing.assert_allclose(np.tril(store.gram(pi)), np.tril(expected), rtol=1e-10, atol=1e-10)
+        late.append([len(moment._late) for moment in store._moments])
+        raw = {row.tobytes() for row in X}
+        assert not any(row.tobytes() in raw for m in store._moments if m.is_packed for b in m.blocks() for row in b)
+    assert np.max(late) > 10  # rows were late at all
+    store.seal()
+    assert all(len(moment._late) == 0 for moment in store._moments)
+    for slot, moment in enumerate(store._moments):
+        own = X[slots == slot]
+        with moment.packed() as P:
+            A = store.backend.symmetric(store.backend.unpack(P, n_features))
+        np.testing.assert_allclose(A, own.T @ own, rtol=1e-10)

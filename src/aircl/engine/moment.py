@@ -14,9 +14,13 @@ from aircl.engine.memory import DiskSpace, OnDisk
 from aircl.engine.probes import Probes
 from aircl.engine.statistics import StoreError, rounding
 
+# Rows that come after a matrix was packed wait, mixed, until there are so many: adding them to the matrix costs a
+# pass over all of it, however few they are, while a sum over classes takes the rows of many classes in one product.
+LATE_ROWS = 96
+
 
 class SecondMoment:
-    """A_y of one class: a `Factor` while it has fewer than f/2 rows, packed symmetric beyond.
+    """A_y of one class: a `Factor` while it has fewer than f/2 rows, packed symmetric beyond, with a few late rows.
 
     Parameters
     ----------
@@ -32,6 +36,7 @@ class SecondMoment:
         self.times_summed = 0
         # A file holds what memory would: rows (2-d) or a packed matrix (1-d).
         self._held: Factor | Array | OnDisk = Factor(n_features, dtype, backend)
+        self._late = Factor(n_features, dtype, backend)  # of a packed matrix in memory
 
     @property
     def is_packed(self) -> bool:
@@ -51,7 +56,7 @@ class SecondMoment:
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return 0 if isinstance(self._held, OnDisk) else self._held.nbytes
+        return 0 if isinstance(self._held, OnDisk) else self._held.nbytes + self._late.nbytes
 
     @property
     def trace(self) -> float:
@@ -63,12 +68,27 @@ class SecondMoment:
 
     # -- the two forms --
     def blocks(self) -> list[Array]:
-        """Return the rows of a factor, in blocks."""
+        """Return the rows of a factor, or the late rows of a packed matrix, in blocks."""
+        if self.is_packed:
+            return self._late.blocks
         return [self._held.read()] if isinstance(self._held, OnDisk) else self._factor().blocks
+
+    @property
+    def without_late_rows(self) -> Array | None:
+        """The packed matrix in memory that the late rows are still to be added to; None if it is in a file."""
+        assert not isinstance(self._held, Factor)
+        return None if isinstance(self._held, OnDisk) else self._held
+
+    def _take_in_late_rows(self) -> None:
+        if len(self._late):
+            assert not isinstance(self._held, Factor | OnDisk)
+            self.backend.packed_add_gram(self._held, self._late.rows(), self.n_features)
+            self._late = Factor(self.n_features, self.dtype, self.backend)
 
     @contextmanager
     def packed(self) -> Iterator[Array]:
-        """Give the packed matrix to read and write; a file is mapped no longer than this."""
+        """Give the whole packed matrix to read and write; a file is mapped no longer than this."""
+        self._take_in_late_rows()
         if isinstance(self._held, OnDisk):
             with self._held.mapped() as P:
                 yield P
@@ -106,6 +126,10 @@ class SecondMoment:
             self._factor().append(rows)
             return
         self.pack()
+        # One row alone could not be mixed.
+        if not self.is_on_disk and 2 <= len(self._late) + len(rows) <= LATE_ROWS:
+            self._late.append(rows)
+            return
         with self.packed() as P:
             self.backend.packed_add_gram(P, rows, self.n_features)
 
@@ -138,13 +162,15 @@ class SecondMoment:
         return left
 
     def seal(self) -> None:
-        """Make a factor a function of A_y alone. What is on disk is sealed already."""
+        """Make what is held a function of A_y alone. What is on disk is that already."""
+        self._take_in_late_rows()
         if isinstance(self._held, Factor):
             self._held.seal()
 
     # -- storage --
     def spill(self, disk: DiskSpace) -> None:
         """Move to a file."""
+        self._take_in_late_rows()
         if isinstance(self._held, Factor):
             self._held.seal()
             self._held = disk.put(self._held.rows())

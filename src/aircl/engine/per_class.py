@@ -135,27 +135,26 @@ class PerClass(Statistics):
     def _add_moments(self, G: Array, pi: Array) -> None:
         """Add sum_y pi_y A_y to G; weights may be negative."""
         for sign in (1.0, -1.0):
-            factors = [(w, m) for w, m in zip(pi, self._moments, strict=True) if w * sign > 0 and not m.is_packed]
-            self._add_factors(G, factors, sign)
+            self._add_rows(G, [(w, m) for w, m in zip(pi, self._moments, strict=True) if w * sign > 0], sign)
         packed = [(weight, moment) for weight, moment in zip(pi.tolist(), self._moments, strict=True) if weight]
         packed = [(weight, moment) for weight, moment in packed if moment.is_packed]
         if not packed:
             return
         total = self.backend.zeros(packed_size(self.n_features), self.dtype)
-        in_memory = [(weight, moment.array()) for weight, moment in packed if not moment.is_on_disk]
-        self.backend.packed_add(total, in_memory)
+        in_memory = [(weight, moment.without_late_rows) for weight, moment in packed]
+        self.backend.packed_add(total, [(weight, P) for weight, P in in_memory if P is not None])
         for weight, moment in packed:
             if moment.is_on_disk:
                 with moment.packed() as P:
                     self.backend.packed_add(total, [(weight, P)])
         G += self.backend.unpack(total, self.n_features)
 
-    def _add_factors(self, G: Array, factors: list[tuple[float, SecondMoment]], sign: float) -> None:
-        """Add factors through a workspace of few rows, so that it is one large product, not C small ones."""
+    def _add_rows(self, G: Array, moments: list[tuple[float, SecondMoment]], sign: float) -> None:
+        """Add what is held as rows through a workspace of few rows: one large product, not C small ones."""
         backend, size = self.backend, self._pending.capacity
         workspace = backend.empty((size, self.n_features), self.dtype)
         filled = 0
-        for weight, moment in factors:
+        for weight, moment in moments:
             root = float(np.sqrt(abs(weight)))
             for block in moment.blocks():
                 for start in range(0, len(block), size):
