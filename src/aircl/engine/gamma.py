@@ -194,9 +194,8 @@ def doubt(within: Array, weight: Array, count: Array) -> float:
     evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class
     imbalance = (len(count) / evenness - 1.0) / max(len(count) - 1, 1)
     directions = backend.trace(within) ** 2 / max(float(backend.square(within).sum()), 1e-300)
-    noise = min(
-        (1.0 + directions) * float(weight @ share) / share.sum() ** 2, 1.0
-    )  # n = share.sum()^2 / (weight @ share)
+    n = share.sum() ** 2 / (weight @ share)  # as many samples of equal weight tell as much
+    noise = min((1.0 + directions) / n, 1.0)
     return float(1.0 - (1.0 - imbalance) * (1.0 - noise))
 
 
