@@ -36,6 +36,8 @@ from aircl.engine.backend import Array, backend_of
 GRID = np.logspace(-4, 2, 25)
 # Of more classes, this many stand for all where a step would be quadratic in their number.
 MANY_CLASSES = 128
+# A residual below this, where samples are fitted exactly, is rounding: it does not make up for a leverage of 1.
+FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Spectrum:
 
 def loss(residual: Array, leverage: Array) -> Array:
     """Return a squared residual as it is without the sample itself. Both stay just within their bounds."""
-    loss: Array = residual.clip(min=1e-12) / (1.0 - leverage.clip(max=1.0 - 1e-6)) ** 2
+    loss: Array = residual.clip(min=FLOOR) / (1.0 - leverage.clip(max=1.0 - 1e-6)) ** 2
     return loss
 
 
