@@ -36,6 +36,8 @@ from aircl.engine.backend import Array, backend_of
 GRID = np.logspace(-4, 2, 25)
 # Of more classes, this many stand for all where a step would be quadratic in their number.
 MANY_CLASSES = 128
+# A residual below this, where samples are fitted exactly, is rounding: it does not make up for a leverage of 1.
+FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Spectrum:
 
 def loss(residual: Array, leverage: Array) -> Array:
     """Return a squared residual as it is without the sample itself. Both stay just within their bounds."""
-    loss: Array = residual.clip(min=1e-12) / (1.0 - leverage.clip(max=1.0 - 1e-6)) ** 2
+    loss: Array = residual.clip(min=FLOOR) / (1.0 - leverage.clip(max=1.0 - 1e-6)) ** 2
     return loss
 
 
@@ -194,9 +196,8 @@ def doubt(within: Array, weight: Array, count: Array) -> float:
     evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class
     imbalance = (len(count) / evenness - 1.0) / max(len(count) - 1, 1)
     directions = backend.trace(within) ** 2 / max(float(backend.square(within).sum()), 1e-300)
-    noise = min(
-        (1.0 + directions) * float(weight @ share) / share.sum() ** 2, 1.0
-    )  # n = share.sum()^2 / (weight @ share)
+    n = share.sum() ** 2 / (weight @ share)  # as many samples of equal weight tell as much
+    noise = min((1.0 + directions) / n, 1.0)
     return float(1.0 - (1.0 - imbalance) * (1.0 - noise))
 
 
