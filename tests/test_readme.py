@@ -20,7 +20,7 @@ def run(*command, cwd):
 
 
 def test_the_quickstart_prints_what_is_shown(tmp_path):
-    assert run(ROOT / "examples" / "quickstart.py", cwd=tmp_path).strip() == blocks("text")[0].strip()
+    assert run(ROOT / "examples" / "quickstart.py", cwd=tmp_path).strip() == blocks("text")[1].strip()
 
 
 def test_the_tensor_example_runs(tmp_path):
@@ -31,4 +31,4 @@ def test_the_tensor_example_runs(tmp_path):
 
 def test_the_example_prints_what_is_shown(tmp_path):
     (tmp_path / "example.py").write_text(blocks("python")[0])
-    assert run("example.py", cwd=tmp_path).strip() == blocks("text")[1].strip()
+    assert run("example.py", cwd=tmp_path).strip() == blocks("text")[2].strip()

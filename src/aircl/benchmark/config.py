@@ -147,10 +147,10 @@ def default_config() -> RunConfig:
     methods = ("air", "air-shared", "air-pooled", "acil")
     digits = Experiment(
         "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 1 / 40}, ("descending",), methods,
-        seeds=(1, 2, 3), buffer=500, evaluate_every=50,
+        seeds=(1, 2, 3), buffer=500, evaluate_every=100,
     )  # fmt: skip
     cities = Experiment(
-        "cities", "char-ngrams", "long-tail", {"phases": 10, "counts": "natural"}, ("descending",), methods, seeds=(1,)
+        "cities", "char-ngrams", "long-tail", {"phases": 4, "counts": "natural"}, ("descending",), methods, seeds=(1,)
     )
     return RunConfig("default", (digits, cities))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from aircl.benchmark.evaluation import ROWS, Evaluation, TestSet, squared_errors
 from aircl.benchmark.memory import peak_memory, reset_peak_memory
@@ -93,6 +94,8 @@ class Job:
     evaluate_every : int or None
         Samples between periodic evaluations.
     directory : RunDirectory
+    blas_threads : int or None
+        None: as many as BLAS likes.
     """
 
     def __init__(
@@ -107,16 +110,21 @@ class Job:
         batch_size: int,
         evaluate_every: int | None,
         directory: RunDirectory,
+        blas_threads: int | None = None,
     ) -> None:
         self.template, self.make, self.stream = template, make, stream
         self.train, self.online = train, online
         self.batch_size, self.evaluate_every = batch_size, evaluate_every
-        self.directory = directory
+        self.directory, self.blas_threads = directory, blas_threads
         self.test = TestSet(test.inputs, test.labels)
         self._n_classes = int(max(train.labels.max(initial=-1), test.labels.max(initial=-1))) + 1
 
     def run(self, progress: Progress | None = None) -> None:
         """Run to the end, from where the job was left if it was begun before."""
+        with threadpool_limits(self.blas_threads, user_api="blas"):
+            self._run(progress)
+
+    def _run(self, progress: Progress | None) -> None:
         reset_peak_memory()
         method, track = self._resume()
         for number, phase in enumerate(self.stream.phases[track.phases :], track.phases + 1):

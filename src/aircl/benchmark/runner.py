@@ -29,6 +29,9 @@ from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_meth
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
+# Matrices up to this size are solved on one BLAS thread: a second one gains little, and costs much on busy cores.
+SMALL = 1024
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -193,6 +196,7 @@ class Runner:
             batch_size=experiment.batch_size,
             evaluate_every=experiment.evaluate_every,
             directory=self.directory,
+            blas_threads=1 if (experiment.buffer or backbone.width) <= SMALL else None,
         )
 
     # -- from names to things --
