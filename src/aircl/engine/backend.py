@@ -28,8 +28,9 @@ Array = npt.NDArray[Any]
 # Sums of this many float32 rows lose no digit that matters.
 SHORT_RUN = 64
 
-# Numbers of a packed matrix that stay in a core's cache while others are added to them.
-PACKED_PIECE = 2**17
+# Numbers of a packed matrix that stay in a core's cache while others are added to them; few enough that BLAS does not
+# wake up a second thread for them, which takes longer than the sum.
+PACKED_PIECE = 2**13
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
