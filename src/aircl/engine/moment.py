@@ -114,10 +114,17 @@ class SecondMoment:
 
     def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
         """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
-        if self.is_packed:
-            with self.packed() as P:
-                return probes.of_matrix(self.backend.unpack(P, self.n_features), slot)
-        return probes.of_rows(self.blocks())
+        if not self.is_packed:
+            return probes.of_rows(self.blocks())
+        if isinstance(self._held, OnDisk):
+            with self._held.mapped() as P:
+                A = self.backend.unpack(P, self.n_features)
+        else:
+            assert not isinstance(self._held, Factor)
+            A = self.backend.unpack(self._held, self.n_features)
+        for block in self._late.blocks:  # a look must not move them, or the next sum would round otherwise
+            self.backend.add_gram(A, block)
+        return probes.of_matrix(A, slot)
 
     # -- algebra --
     def add_rows(self, rows: Array) -> None:
