@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import entry_points
 
 from aircl.methods.method import Method, Setup
@@ -15,6 +16,9 @@ METHODS: Registry[type[Method]] = Registry("method")
 
 # A package adds methods by an entry point of this group that names a module; importing it registers them.
 ENTRY_POINTS = "aircl.methods"
+
+# Importing a module registers its methods.
+MODULES = ("air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes")
 
 
 def register_method(name: str) -> Callable[[type[Method]], type[Method]]:
@@ -69,7 +73,8 @@ def describe_method(name: str) -> MethodInfo:
 @functools.cache
 def load_methods() -> None:
     """Import our methods, and those that installed packages announce."""
-    import aircl.methods.analytic  # noqa: F401
+    for module in MODULES:
+        import_module(f"aircl.methods.{module}")
 
     for entry in entry_points(group=ENTRY_POINTS):
         entry.load()
