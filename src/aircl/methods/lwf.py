@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aircl.methods import gradient
 from aircl.methods.gradient.method import GradientMethod
-from aircl.methods.gradient.options import TrainingOptions
+from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
 from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
@@ -35,10 +35,17 @@ class DistillationOptions(TrainingOptions):
     may_be_zero = TrainingOptions.may_be_zero | {"distillation"}
 
 
+@dataclass(frozen=True)
+class LwFOptions(DistillationOptions, PhaseOptions):
+    """Options of LwF: those of a teacher, and which classes a sample is told from."""
+
+    online = PhaseOptions.online
+
+
 class Taught(GradientMethod):
     """A student that is held to the answers of a teacher: itself, as it was after the previous phase or batch."""
 
-    Options = DistillationOptions
+    Options: ClassVar[type[TrainingOptions]] = DistillationOptions
     options: DistillationOptions
 
     def __init__(self, setup: Setup) -> None:
@@ -46,12 +53,13 @@ class Taught(GradientMethod):
         self.teacher: Student | None = None
 
     def loss(self, batch: Rows) -> torch.Tensor:
-        """Return the cross-entropy over all classes, plus the distillation over those that the teacher knows."""
+        """Return the cross-entropy, plus the distillation over the classes that the teacher knows."""
         from torch.nn.functional import cross_entropy
 
         views = self.views.training(batch["inputs"], self.generator)
         logits = self.student(views)
-        loss = cross_entropy(logits, self.student.head.columns(batch["labels"]))
+        columns = self.student.head.columns(batch["labels"])
+        loss = cross_entropy(gradient.mask_logits(logits, self.compared), columns)
         if self.teacher is not None and self.options.distillation:
             taught = self.teacher(views)
             loss = loss + self.options.distillation * gradient.distillation_loss(
@@ -79,7 +87,15 @@ class Taught(GradientMethod):
 class LearningWithoutForgetting(Taught):
     """LwF: the labels of new samples, and the answers that the network gave to them before it learned them.
 
+    Notes
+    -----
+    In a stream with phases on the features of a frozen backbone, nothing moves the answers for earlier classes while a
+    sample is told from the classes of its phase alone: distillation has nothing to do, and LwF is fine-tuning.
+
     References
     ----------
     .. [1] Li & Hoiem. "Learning without Forgetting." IEEE TPAMI, 2018.
     """
+
+    Options = LwFOptions
+    options: LwFOptions

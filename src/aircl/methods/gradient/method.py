@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.inputs import Batch
 from aircl.methods import gradient
-from aircl.methods.gradient.options import TrainingOptions
+from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
 from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class GradientMethod(Method):
         self.views: Views = self.make_views()
         self.student: Student = self.make_student()
         self.optimiser: Optimiser | None = self.make_optimiser() if setup.online else None
+        # Columns of the logits that samples are told from; None: all.
+        self.compared: torch.Tensor | None = None
         self._open: list[Rows] = []
 
     @classmethod
@@ -84,7 +86,7 @@ class GradientMethod(Method):
         from torch.nn.functional import cross_entropy
 
         logits, columns = self.answer(batch)
-        return cross_entropy(logits, columns)
+        return cross_entropy(gradient.mask_logits(logits, self.compared), columns)
 
     def accompany(self, rows: Rows) -> Rows:
         """Return what a step is made with: samples of the stream, and perhaps some of a memory."""
@@ -126,9 +128,11 @@ class GradientMethod(Method):
         rows, self._open = gradient.join(self._open), []
         if gradient.count(rows):
             self.meet(rows)
+            if isinstance(self.options, PhaseOptions) and self.options.compare == "phase":
+                self.compared = self.student.head.columns(rows["labels"])
             self.optimiser = self.make_optimiser()
             self.pass_over(self.material(rows), self.options.epochs)
-            self.optimiser = None
+            self.optimiser = self.compared = None
             self.absorb(rows)
         self.close_phase()
 

@@ -32,26 +32,22 @@ class Optimiser:
         self.kind, self.clip = kind, clip
         self._momentum = momentum
         self._rates = [group["lr"] for group in groups]
+        self._parameters: list[nn.Parameter] = [parameter for group in groups for parameter in group["params"]]
         self._optimiser: torch.optim.Optimizer = (
             torch.optim.Adam(groups) if kind == "adam" else torch.optim.SGD(groups, momentum=momentum)
         )
 
-    @property
-    def parameters(self) -> list[nn.Parameter]:
-        """All parameters, group after group."""
-        return [parameter for group in self._optimiser.param_groups for parameter in group["params"]]
-
     def compute_gradients(self, loss: torch.Tensor) -> None:
         """Fill the gradients of the parameters, clipped if asked for."""
-        self._optimiser.zero_grad()
         torch.autograd.backward(loss)
         if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip)
+            nn.utils.clip_grad_norm_(self._parameters, self.clip)
 
     def step(self) -> None:
         """Move the parameters, and let go of the gradients."""
         self._optimiser.step()
-        self._optimiser.zero_grad()
+        for parameter in self._parameters:
+            parameter.grad = None
 
     def minimise(self, loss: torch.Tensor) -> None:
         """Compute the gradients of a loss and make one step."""

@@ -83,7 +83,25 @@ class TrainingOptions:
                 close = get_close_matches(name, known, n=1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"there is no option {name!r}.{hint} Allowed: {', '.join(known)}.")
+        if online and given.get("compare") == "phase":
+            raise ValueError("compare='phase' needs phases, which an online stream does not show. Use 'exposed'.")
         return cls(**{**(cls.online if online else {}), **given})
+
+
+@dataclass(frozen=True)
+class PhaseOptions(TrainingOptions):
+    """Options of methods that learn from the samples of the present phase alone.
+
+    Attributes
+    ----------
+    compare : {"phase", "exposed"}
+        Which classes a sample is told from: those of its phase, so that no other row of the head is trained, or all
+        that were seen. In an online stream all, as it shows no phases.
+    """
+
+    compare: Literal["phase", "exposed"] = "phase"
+
+    online: ClassVar[Mapping[str, Any]] = {**TrainingOptions.online, "compare": "exposed"}
 
 
 @dataclass(frozen=True)
