@@ -114,8 +114,14 @@ class ReplayOptions(TrainingOptions):
         Samples that are kept at most.
     replay : int
         Samples of the memory beside every batch.
+
+    Notes
+    -----
+    The learning rate of streams with phases is 1e-2: a memory that keeps earlier classes in mind allows for longer
+    steps, which new classes need to get their share.
     """
 
+    learning_rate: float = 1e-2
     memory: int = 2000
     replay: int = 32
 
