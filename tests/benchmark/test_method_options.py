@@ -13,6 +13,7 @@ from aircl.backbones.base_cache import base_backbone
 from aircl.benchmark.config import Experiment, RunConfig
 from aircl.benchmark.results import RunDirectory
 from aircl.benchmark.runner import Listener, Runner
+from aircl.report import read_experiments, write_report
 
 EXPERIMENT = Experiment(
     "digits", "identity", "long-tail", {"phases": 3, "counts": "exp", "ratio": 0.05}, ("descending",),
@@ -55,6 +56,22 @@ def test_options_reach_the_methods_and_are_saved_with_the_run(tmp_path):
     assert all(row.kept <= 50 for row in directory.rows())
 
 
+def test_the_report_says_what_a_reader_should_know(tmp_path):
+    blurry = replace(
+        EXPERIMENT, scenario="si-blurry", options={"phases": 2}, orders=("",), methods=("er", "rm"),
+        method_options={"rm": {"memory_epochs": 1}},
+    )  # fmt: skip
+    directory = run(tmp_path / "run", blurry)
+    write_report(directory)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "<b>rm</b>: It is told where phases end. The views that vote on uncertainty are cached features" in page
+    assert "<b>er</b>:" not in page
+    assert "methods of experiment 1" in page
+    (experiment,) = read_experiments(directory)
+    assert list(experiment.notes) == ["rm"]
+    assert len(experiment.notes["rm"]) == 2
+
+
 @pytest.mark.parametrize("scenario", ["long-tail", "si-blurry"])
 def test_a_stop_changes_nothing(tmp_path, scenario):
     experiment = EXPERIMENT
@@ -90,6 +107,12 @@ def test_a_wrong_option_is_found_before_anything_runs(tmp_path):
         replace(EXPERIMENT, method_options={"bic": {}})
     with pytest.raises(ValueError, match="should be a table"):
         replace(EXPERIMENT, method_options={"er": 40})
+
+
+def test_options_of_methods_that_are_left_out_are_left_out_too():
+    config = RunConfig("test", (EXPERIMENT,)).changed(methods=("er", "acil"), seeds=(3,))
+    assert config.experiments[0].method_options == {"er": {"memory": 40, "epochs": 2}}
+    assert config.with_options({"er": {"epochs": 7}}).experiments[0].method_options["er"] == {"memory": 40, "epochs": 7}
 
 
 def test_unfreezing_is_for_methods_that_can(tmp_path):

@@ -141,8 +141,16 @@ class RunConfig:
         return {"name": self.name, "experiments": experiments}
 
     def changed(self, **changes: Any) -> RunConfig:
-        """Return the configuration with some values of all experiments replaced."""
-        return replace(self, experiments=tuple(replace(e, **changes) for e in self.experiments))
+        """Return the configuration with some values of all experiments replaced.
+
+        Where methods are, options of those that are gone go with them.
+        """
+        experiments = []
+        for experiment in self.experiments:
+            methods = changes.get("methods", experiment.methods)
+            kept = {name: options for name, options in experiment.method_options.items() if name in methods}
+            experiments.append(replace(experiment, **{"method_options": kept, **changes}))
+        return replace(self, experiments=tuple(experiments))
 
     def with_options(self, method_options: Mapping[str, Mapping[str, Any]]) -> RunConfig:
         """Return the configuration with options added to those of the methods, in all experiments that have them."""
