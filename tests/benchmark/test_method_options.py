@@ -17,7 +17,7 @@ from aircl.report import read_experiments, write_report
 
 EXPERIMENT = Experiment(
     "digits", "identity", "long-tail", {"phases": 3, "counts": "exp", "ratio": 0.05}, ("descending",),
-    methods=("er", "ewc++", "icarl", "lwf", "rm"), batch_size=16, evaluate_every=100,
+    methods=("er", "ewc++", "icarl", "lwf", "rm"), buffer=100, batch_size=16, evaluate_every=100,
     method_options={
         "er": {"memory": 40, "epochs": 2}, "ewc++": {"memory": 30, "epochs": 2}, "icarl": {"exemplars": 3, "epochs": 2},
         "lwf": {"epochs": 2}, "rm": {"memory": 50, "epochs": 2, "memory_epochs": 2},
@@ -52,6 +52,7 @@ def test_options_reach_the_methods_and_are_saved_with_the_run(tmp_path):
         "The views that vote on uncertainty are cached features with noise, not augmented images."
     ]
     assert RunConfig.from_mapping(directory.about["config"]) == RunConfig("test", (EXPERIMENT,))
+    assert {row.buffer for row in directory.rows()} == {None}  # that is for analytic methods
     # A phase that is held while it is open is not counted as kept.
     assert all(row.kept <= 50 for row in directory.rows())
 

@@ -139,7 +139,8 @@ class Runner:
         experiment = spec.experiment
         template = Row(
             self.config.name, spec.name, experiment.dataset, experiment.backbone, experiment.scenario, spec.order,
-            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0, buffer=experiment.buffer,
+            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0,
+            buffer=experiment.buffer if METHODS[spec.method].analytic else None,
         )  # fmt: skip
         try:
             dataset = self._dataset(experiment.dataset)
