@@ -290,6 +290,22 @@ class SaysOneNeighbour(NearestNeighbour):
         return min(1, len(self._labels))
 
 
+class HoldsThePhaseOnline(AirShared):
+    """Broken: collects a phase until it ends, also where ends are not announced."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self._phase = []
+
+    def learn(self, inputs, labels):
+        super().learn(inputs, labels)
+        self._phase.append(inputs)
+
+    def end_phase(self, phase):
+        super().end_phase(phase)
+        self._phase.clear()
+
+
 class SaysTooManyNeighbours(NearestNeighbour):
     """Broken: counts the memory that it may fill, not what is in it."""
 

@@ -36,6 +36,7 @@ CAUGHT = {
     "KeepsSamplesInItsFiles": (KEPT, "the saved file more.npz"),
     "KeepsEncodedSamples": (KEPT, "are in last"),
     "SaysOneNeighbour": (KEPT, "keeps 1 samples, but 48 of its training rows"),
+    "HoldsThePhaseOnline": (KEPT, "after phase 1 of an online stream it says that it keeps 0 samples, but 48"),
     "SaysTooManyNeighbours": (KEPT, "it has seen only 48 samples"),
     "PredictionsDependOnBatchMates": (ALONE, "depends on the other rows of its batch"),
     "LearnsFromPredicting": (PURE, "predicted twice in a row"),

@@ -17,9 +17,11 @@ from aircl.scenarios import Phase
 class Acil(AnalyticMethod):
     """ACIL: every sample weighs the same, so frequent classes weigh most."""
 
+    estimator = ACILClassifier
+
     def make(self) -> ACILClassifier:
         """Return ACIL behind the buffer."""
-        return ACILClassifier(self.setup.gamma, expansion=self.buffer, **self.setup.options)
+        return ACILClassifier(self.setup.gamma, expansion=self.buffer)
 
 
 @register_method("gacl")
@@ -31,6 +33,7 @@ class Gacl(Acil):
 class AcilRecursive(AnalyticMethod):
     """ACIL as published: recursive least squares, up to date after every batch."""
 
+    estimator = RecursiveACILClassifier
     _classifier: RecursiveACILClassifier
 
     def __init__(self, setup: Setup) -> None:
@@ -40,7 +43,7 @@ class AcilRecursive(AnalyticMethod):
     def make(self) -> RecursiveACILClassifier:
         """Return the recursion. With gamma="auto" it begins with 1, until there is something to choose from."""
         gamma = 1.0 if self.setup.gamma == "auto" else self.setup.gamma
-        return RecursiveACILClassifier(gamma, expansion=self.buffer, **self.setup.options)
+        return RecursiveACILClassifier(gamma, expansion=self.buffer)
 
     def learn(self, inputs: Floats, labels: Labels) -> None:
         """Follow the batch."""

@@ -13,6 +13,7 @@ from aircl.methods.registry import register_method
 class Air(AnalyticMethod):
     """AIR, exact for every stream: every class's second moment, weighted by 1/count."""
 
+    estimator, options = AIRClassifier, ("weighting", "scale", "memory_limit")
     store: ClassVar[str] = "per-class"
 
     def make(self) -> AIRClassifier:

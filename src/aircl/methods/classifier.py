@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +18,27 @@ from aircl.scenarios import Phase
 
 
 class ClassifierMethod(Method):
-    """A classifier that learns features batch by batch."""
+    """A classifier that learns features batch by batch.
 
+    Attributes
+    ----------
+    estimator : type
+    options : tuple of str
+        Parameters of the estimator that are options of the method.
+    """
+
+    estimator: ClassVar[type[StreamClassifier]]
+    options: ClassVar[tuple[str, ...]] = ()
     _classifier: StreamClassifier
+
+    @classmethod
+    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+        """Return all options with their values; those that there are not are errors."""
+        if unknown := sorted(set(options) - set(cls.options)):
+            allowed = ", ".join(cls.options) or "none"
+            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
+        parameters = inspect.signature(cls.estimator).parameters
+        return {name: options.get(name, parameters[name].default) for name in cls.options}
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -26,7 +46,7 @@ class ClassifierMethod(Method):
 
     def make(self) -> StreamClassifier:
         """Return the classifier, as `setup` wants it."""
-        raise NotImplementedError
+        return self.estimator(**self.setup.options)
 
     def learn(self, inputs: Floats, labels: Labels) -> None:
         """Add a batch to the statistics."""

@@ -14,6 +14,7 @@ WIDTH = 2048
 class DsAl(AnalyticMethod):
     """DS-AL: ACIL, and a second stream of features that learns what the first one misses in each phase."""
 
+    estimator, options = DSALClassifier, ("compensation",)
     uses_phase_ends = True
 
     def make(self) -> DSALClassifier:

@@ -21,6 +21,7 @@ WIDTH = 2048
 class Gkeal(AnalyticMethod):
     """GKEAL: ACIL on Gaussian kernel values at centres that are samples of the first phase."""
 
+    estimator, options = GKEALClassifier, ("sigma",)
     uses_phase_ends = True
     _classifier: GKEALClassifier
 

@@ -13,24 +13,18 @@ from aircl.methods.registry import register_method
 class Ncm(ClassifierMethod):
     """NCM, or SimpleCIL: the class whose mean points the same way."""
 
-    def make(self) -> NCMClassifier:
-        """Return NCM."""
-        return NCMClassifier(**self.setup.options)
+    estimator = NCMClassifier
 
 
 @register_method("slda")
 class Slda(ClassifierMethod):
     """SLDA: linear discriminant analysis with one covariance for all classes."""
 
-    def make(self) -> SLDAClassifier:
-        """Return SLDA."""
-        return SLDAClassifier(**self.setup.options)
+    estimator, options = SLDAClassifier, ("shrinkage",)
 
 
 @register_method("fecam")
 class FeCam(ClassifierMethod):
     """FeCAM: the nearest class mean under every class's own covariance."""
 
-    def make(self) -> FeCAMClassifier:
-        """Return FeCAM."""
-        return FeCAMClassifier(**self.setup.options)
+    estimator, options = FeCAMClassifier, ("shrinkage", "power", "memory_limit")

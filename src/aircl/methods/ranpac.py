@@ -11,10 +11,11 @@ from aircl.methods.registry import register_method
 class RanPac(AnalyticMethod):
     """RanPAC: a wide layer of normal random weights, and a ridge that is searched on held-out rows of every phase."""
 
+    estimator = RanPACClassifier
     uses_phase_ends = True
 
     def make(self) -> RanPACClassifier:
         """Return RanPAC, of the benchmark's width; gamma="auto" is the search on held-out rows."""
         gamma = "held-out" if self.setup.gamma == "auto" else self.setup.gamma
         width = self.setup.buffer
-        return RanPACClassifier(gamma, n_components=width, random_state=self.setup.seed, **self.setup.options)
+        return RanPACClassifier(gamma, n_components=width, random_state=self.setup.seed)
