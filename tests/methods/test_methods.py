@@ -10,9 +10,13 @@ from aircl.methods import describe_method, list_methods
 # Few and long steps, so that this ends soon; how many it makes is nothing that the contract is about.
 QUICK = {name: {"epochs": 4, "learning_rate": 0.01} for name in ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")}
 QUICK["rm"] |= {"memory_epochs": 4}
+QUICK["real"] = {"epochs": 1, "distillation_epochs": 3, "learning_rate": 0.003}
+# Those that train a network whenever they are made to begin.
+SLOW = ("real",)
+EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in list_methods()]
 
 
-@pytest.mark.parametrize("name", list_methods())
+@pytest.mark.parametrize("name", EVERY)
 def test_it_keeps_the_contract(name):
     if name in QUICK:
         pytest.importorskip("torch")

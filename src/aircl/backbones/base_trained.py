@@ -139,9 +139,7 @@ def train_base(
         size = _patches(size)[0]
     pixels = ImageTransform(size).resize(images)
     transform = ImageTransform(size, 1.0, *_mean_and_std(pixels))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        module = _build(architecture, size)
+    module = build(architecture, size, seed=seed)
     if len(codes) == 1:  # a batch normalisation cannot learn from one value
         pixels, codes = pixels.repeat(2, 1, 1, 1), codes.repeat(2)
     train_classifier(
@@ -185,6 +183,13 @@ def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu")
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         raise BackboneError(f"{path} is not a whole file of a base-trained backbone: {error}") from error
     return BaseTrained(name or f"base:{architecture}", architecture, module, transform, device=device)
+
+
+def build(architecture: str, size: int, *, seed: int) -> SmallNetwork:
+    """Return a network of random weights, which follow from the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _build(architecture, size)
 
 
 def _build(architecture: str, size: int) -> SmallNetwork:

@@ -48,9 +48,12 @@ class HoldingOut(Phased):
         errors = []
         for gamma in GRID:
             W = solve_ridge(G, Q, gamma)
-            # sum |y - xW|^2 = n - 2 tr(W'Q) + tr(W'GW) over the held-out rows; n is the same for all.
-            errors.append((W * (self.backend.symmetric_product(G_held, W.astype(G_held.dtype)) - 2 * Q_held)).sum())
-        return GRID[int(np.argmin(errors))]
+            # sum |y - xW|^2 = n - 2 tr(W'Q) + tr(W'GW) over the held-out rows
+            GW = self.backend.symmetric_product(G_held, W.astype(G_held.dtype))
+            errors.append(held.count.sum() + (W * (GW - 2 * Q_held)).sum())
+        # Of those that rounding cannot tell apart, the largest.
+        good = np.array(errors) <= min(errors) + 1e-7 * held.count.sum()
+        return GRID[int(np.flatnonzero(good)[-1])]
 
     def arrays(self) -> dict[str, Array | OnDisk]:
         """Return everything that was learned as named NumPy arrays, sealed."""

@@ -20,7 +20,7 @@ ENTRY_POINTS = "aircl.methods"
 
 # Importing a module registers its methods.
 MODULES = (
-    "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes",
+    "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes", "real",
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
 )  # fmt: skip
 

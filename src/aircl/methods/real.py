@@ -1,0 +1,104 @@
+"""REAL, representation-enhanced analytic learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aircl.classifiers.acil import ACILClassifier
+from aircl.methods.base_phase import BasePhaseMethod
+from aircl.methods.method import IncompatibleError
+from aircl.methods.registry import register_method
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from aircl.backbones.base_trained import BaseTrained
+    from aircl.backbones.network import Network
+    from aircl.methods.gradient import Rows
+
+
+@register_method("real")
+class Real(BasePhaseMethod):
+    """REAL: ACIL on a backbone that learned the first phase by contrast, and then what a supervised one sees in it.
+
+    Three networks of one architecture: one is trained on the labels of the first phase (the benchmark's base: backbone
+    is that one), one on pairs of views of its images, without labels; the second is then taught the features of the
+    first, and kept.
+
+    References
+    ----------
+    .. [1] He et al. "REAL: Representation Enhanced Analytic Learning for Exemplar-free Class-incremental Learning."
+       2024.
+    """
+
+    estimator = ACILClassifier
+    DEFAULTS: Mapping[str, Any] = {"epochs": 20, "distillation_epochs": 20, "learning_rate": 1e-3}
+
+    @classmethod
+    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+        """Return all options with their values; those that there are not are errors."""
+        if unknown := sorted(set(options) - set(cls.DEFAULTS)):
+            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {', '.join(cls.DEFAULTS)}.")
+        return {**cls.DEFAULTS, **options}
+
+    def make(self) -> ACILClassifier:
+        """Return ACIL behind the buffer."""
+        return ACILClassifier(self.setup.gamma, expansion=self.buffer)
+
+    def check_backbone(self) -> Network:
+        """Return the backbone, if it was trained on the base phase: that is the supervised one of the three."""
+        from aircl.backbones.base_trained import BaseTrained
+
+        backbone = super().check_backbone()
+        if not isinstance(backbone, BaseTrained):
+            raise IncompatibleError(
+                f"it trains networks of the architecture of base:resnet32 or base:vit-micro; it got {backbone.name!r}."
+            )
+        return backbone
+
+    def empty(self) -> nn.Module:
+        """Return a network of the backbone's architecture, with the weights that the seed gives."""
+        from aircl.backbones.base_trained import build
+
+        backbone: BaseTrained = self.network  # type: ignore[assignment]
+        return build(backbone.architecture, backbone.transform.size, seed=self.setup.seed)
+
+    def adapt(self, rows: Rows) -> nn.Module:
+        """Train a network on pairs of views, then on the features of the supervised one."""
+        import torch
+        from torch import nn
+
+        from aircl.methods.gradient.representation import contrastive_loss, feature_distance, train
+
+        options = self.resolve_options(self.setup.options, online=False)
+        trunk, teacher, pixels, width = self.empty().train(), self.network.module, rows["inputs"], self.network.width
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.setup.seed)
+            projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+
+        def views(places: torch.Tensor) -> torch.Tensor:
+            return self.views.changed(pixels[places], self.generator)
+
+        def contrast(places: torch.Tensor) -> torch.Tensor:
+            both = projection(trunk(torch.cat([views(places), views(places)])))
+            return contrastive_loss(both[: len(places)], both[len(places) :])
+
+        def distance(places: torch.Tensor) -> torch.Tensor:
+            images = views(places)
+            with torch.no_grad():
+                taught = teacher(images)
+            return feature_distance(trunk(images), taught)
+
+        settings: dict[str, Any] = {
+            "batch_size": max(2, self.setup.batch_size),
+            "kind": "adam",
+            "learning_rate": options["learning_rate"],
+        }
+        if len(pixels) > 1:  # one sample has nothing to be told from, and a batch normalisation nothing to learn from
+            parameters = [*trunk.parameters(), *projection.parameters()]
+            train(contrast, parameters, len(pixels), self.generator, epochs=options["epochs"], **settings)
+            parameters = list(trunk.parameters())
+            train(distance, parameters, len(pixels), self.generator, epochs=options["distillation_epochs"], **settings)
+        return trunk
