@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 def test_a_network_that_learns_without_forgetting_forgets_less(take_course, tiny_network):
     settings = {
         "backbone": tiny_network, "unfreeze": True, "augment": False, "phases": 2, "epochs": 10,
-        "learning_rate": 0.03, "backbone_rate": 1.0,
+        "learning_rate": 0.03, "backbone_rate": 1.0, "compare": "phase",
     }  # fmt: skip
     forgetting = {
         name: [take_course(name, seed=seed, **settings).forgetting for seed in (1, 2, 3)]

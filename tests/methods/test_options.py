@@ -22,6 +22,8 @@ def test_defaults_are_those_of_the_setting():
     )
     assert (online["optimiser"], online["learning_rate"], online["updates"]) == ("adam", 5e-3, 3)
     assert (phased["compare"], online["compare"]) == ("phase", "exposed")
+    unfrozen = resolve_options("fine-tuning", {"unfreeze": True}, online=False)
+    assert (unfrozen["learning_rate"], unfrozen["compare"]) == (1e-2, "exposed")
     assert resolve_options("er", {}, online=True)["replay"] == 32
     assert resolve_options("er", {"memory": 500}, online=True)["memory"] == 500
     assert resolve_options("icarl", {}, online=False)["exemplars"] == 20

@@ -39,7 +39,7 @@ class DistillationOptions(TrainingOptions):
 class LwFOptions(DistillationOptions, PhaseOptions):
     """Options of LwF: those of a teacher, and which classes a sample is told from."""
 
-    online = PhaseOptions.online
+    online, unfrozen = PhaseOptions.online, PhaseOptions.unfrozen
 
 
 class Taught(GradientMethod):

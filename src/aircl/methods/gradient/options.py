@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Options that all gradient methods have. Defaults are those of streams with phases; online ones have others.
+    """Options that all gradient methods have, with the defaults of streams with phases on a frozen backbone.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class TrainingOptions:
     optimiser : {"sgd", "adam"}
         SGD; Adam in online streams.
     learning_rate : float
-        1e-3, without a schedule; 5e-3 in online streams.
+        1e-3, without a schedule; 1e-2 if the backbone is trained; 5e-3 in online streams.
     momentum : float
         Of SGD.
     unfreeze : bool
@@ -43,8 +43,9 @@ class TrainingOptions:
     backbone_rate: float = 0.1
     augment: bool | None = None
 
-    # What holds in an online stream instead of the defaults.
+    # What holds instead of the defaults in an online stream, and in others if the backbone is trained.
     online: ClassVar[Mapping[str, Any]] = {"optimiser": "adam", "learning_rate": 5e-3}
+    unfrozen: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-2}
     # Numbers that may be 0; all others are above it.
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum", "backbone_rate"})
 
@@ -85,7 +86,8 @@ class TrainingOptions:
                 raise ValueError(f"there is no option {name!r}.{hint} Allowed: {', '.join(known)}.")
         if online and given.get("compare") == "phase":
             raise ValueError("compare='phase' needs phases, which an online stream does not show. Use 'exposed'.")
-        return cls(**{**(cls.online if online else {}), **given})
+        setting = cls.online if online else cls.unfrozen if given.get("unfreeze") else {}
+        return cls(**{**setting, **given})
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,14 @@ class PhaseOptions(TrainingOptions):
     ----------
     compare : {"phase", "exposed"}
         Which classes a sample is told from: those of its phase, so that no other row of the head is trained, or all
-        that were seen. In an online stream all, as it shows no phases.
+        that were seen. The latter in an online stream, which shows no phases, and if the backbone is trained: features
+        of new classes would never be told from those of old ones.
     """
 
     compare: Literal["phase", "exposed"] = "phase"
 
     online: ClassVar[Mapping[str, Any]] = {**TrainingOptions.online, "compare": "exposed"}
+    unfrozen: ClassVar[Mapping[str, Any]] = {**TrainingOptions.unfrozen, "compare": "exposed"}
 
 
 @dataclass(frozen=True)
