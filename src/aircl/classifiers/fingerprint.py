@@ -44,6 +44,17 @@ def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
     }
 
 
+def check_same_kind(mine: dict[str, Any], yours: dict[str, Any]) -> None:
+    """Raise unless two fingerprints are equal."""
+    if different := [key for key in mine if mine[key] != yours[key]]:
+        pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
+        raise StoreError(
+            f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
+            "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
+            "same random_state."
+        )
+
+
 def _same_settings(ours: Any, theirs: Any) -> bool:
     """Tell whether two expansions, as parameters, may have been the same. One that is frozen brings its own."""
     if any(isinstance(expansion, FrozenEstimator) for expansion in (ours, theirs)):
@@ -64,14 +75,7 @@ def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> Non
                 f"{theirs._learner.store.name!r} and {theirs.expansion!r} there. Make them equal."
             )
         return
-    mine, yours = fingerprint(ours), fingerprint(theirs)
-    if different := [key for key in mine if mine[key] != yours[key]]:
-        pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
-        raise StoreError(
-            f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
-            "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
-            "same random_state."
-        )
+    check_same_kind(fingerprint(ours), fingerprint(theirs))
     if ours._learner.lineage & theirs._learner.lineage:
         raise StoreError(
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "

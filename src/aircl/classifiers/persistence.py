@@ -63,7 +63,7 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Sto
         "class": type(classifier).__name__,
         "parameters": parameters,
         "expansion": _pack_expansion(expansion, fitted),
-        "labels": _pack_labels(getattr(classifier, "_labels", Labels())),
+        "labels": pack_labels(getattr(classifier, "_labels", Labels())),
         "learned": None,
     }
     if not hasattr(classifier, "_learner"):
@@ -106,7 +106,7 @@ def _unpack(
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
     classifier = cls(**parameters, expansion=unfitted)
-    labels = _unpack_labels(header["labels"])
+    labels = unpack_labels(header["labels"])
     if len(labels.classes):
         classifier._labels, classifier.classes_ = labels, labels.classes
     learned = header["learned"]
@@ -135,7 +135,8 @@ def _unpack(
     return classifier
 
 
-def _pack_labels(labels: Labels) -> dict[str, Any]:
+def pack_labels(labels: Labels) -> dict[str, Any]:
+    """Return labels as JSON can hold them."""
     array = labels.seen if len(labels) else labels.declared
     return {
         "seen": labels.seen.tolist(),
@@ -144,7 +145,8 @@ def _pack_labels(labels: Labels) -> dict[str, Any]:
     }
 
 
-def _unpack_labels(packed: dict[str, Any]) -> Labels:
+def unpack_labels(packed: dict[str, Any]) -> Labels:
+    """Return the labels that `pack_labels` has packed."""
     seen, declared = (np.array(packed[name], dtype=packed["type"]) for name in ("seen", "declared"))
     if len(np.unique(seen)) != len(seen):
         raise FileError("the file names a class twice.")
