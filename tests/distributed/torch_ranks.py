@@ -1,8 +1,9 @@
-"""Run by torchrun: every rank fits, the first one saves. Arguments: a file of rows, a folder, how many parts."""
+"""Run by torchrun: every rank fits, the first one saves. Arguments: a file of rows, a folder."""
 
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ MODELS = {
 }
 
 
-def main(rows: str, folder: str, parts: str) -> None:
+def main(rows: str, folder: str) -> None:
     data = np.load(rows)
     bounds = data["bounds"]
     read = []
@@ -37,11 +38,11 @@ def main(rows: str, folder: str, parts: str) -> None:
     shards = [shard(number) for number in range(len(bounds) - 1)]
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    for name, settings in MODELS.items():
+    for parts, (name, settings) in product((2, 5), MODELS.items()):
         read.clear()
-        fitted = fit_torch(AIRClassifier(0.1, **settings), shards, parts=int(parts) or None)
+        fitted = fit_torch(AIRClassifier(0.1, **settings), shards, parts=None if parts == 2 else parts)
         if rank == 0:
-            fitted.save(Path(folder) / name)
+            fitted.save(Path(folder) / f"{name}-{parts}")
         else:
             assert not fitted.__sklearn_is_fitted__()
             assert 0 < len(read) < len(shards), read  # its own shards, and none twice

@@ -48,6 +48,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: Array
     expansion_: Any
+    backbone_: dict[str, str]  # name and fingerprint, where it is known what made the features
     _learner: Learner
     _labels: Labels
 
@@ -203,7 +204,7 @@ class AnalyticClassifier(ClassifierMixin, BaseEstimator):
         self._labels = Labels.of(labels.declared)
         theirs = other._learner.store
         self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype, theirs.backend))
-        for name in ("n_features_in_", "feature_names_in_", "expansion_"):
+        for name in ("n_features_in_", "feature_names_in_", "expansion_", "backbone_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 

@@ -41,6 +41,7 @@ def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
         "number of features": classifier.n_features_in_,
         "feature names": None if names is None else [str(name) for name in names],
         "expansion": expansion_hash(classifier.expansion_),
+        "backbone": getattr(classifier, "backbone_", {"fingerprint": None})["fingerprint"],
     }
 
 
@@ -50,8 +51,8 @@ def check_same_kind(mine: dict[str, Any], yours: dict[str, Any]) -> None:
         pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
         raise StoreError(
             f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
-            "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
-            "same random_state."
+            "features, kind of arrays (load(path, device=...) changes it) and dtype, the same expansion with the same "
+            "random_state, and the same backbone, if one is noted."
         )
 
 

@@ -81,6 +81,7 @@ def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Sto
         "feature_names_in": None if names is None else names.tolist(),
         "n_features": learner.store.n_features,
         "dtype": str(learner.store.dtype),
+        "backbone": getattr(classifier, "backbone_", None),
         "lineage": sorted(learner.lineage),
         "gamma": None if memory is None else [memory.gamma, memory.count, memory.n_classes],
     }
@@ -117,6 +118,8 @@ def _unpack(
     classifier.n_features_in_ = learned["n_features_in"]
     if learned["feature_names_in"] is not None:
         classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+    if learned.get("backbone") is not None:  # files from before it was noted have no such entry
+        classifier.backbone_ = dict(learned["backbone"])
     with backend.computing():
         store = STORES[parameters["store"]].from_arrays(
             _Below("statistics.", arrays),

@@ -116,9 +116,15 @@ def learn_part(
         store.keep_below(memory)
     rows = 0
     for shard in shards:
+        before = 0
         for X, y, weight in shard.batches(batch_size):
-            classifier.partial_fit(X, y, sample_weight=weight)
-            rows += X.shape[0] if hasattr(X, "shape") else len(X)
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            try:
+                classifier.partial_fit(X, y, sample_weight=weight)
+            except ValueError as error:
+                raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
+            before += n
+        rows += before
     store.seal()  # what travels is sealed; what stays must not differ
     ids = frozenset(shard.id for shard in shards)
     return Piece(classifier._labels, store, ids, fingerprint(classifier), rows)

@@ -25,17 +25,20 @@ class Shard:
     read : callable(batch_size) -> iterable of (X, y) or (X, y, sample_weight)
         Called in a worker process, again if the worker is lost, and once more for the first batch; it must give the
         same batches every time. It travels by pickle, a lambda or a function of ``__main__`` too.
+    name : str
+        For messages.
     """
 
     id: str
     read: Callable[[int], Iterable[Rows]]
+    name: str = ""
 
     def batches(self, batch_size: int) -> Iterator[tuple[Any, Any, Any]]:
         """Yield X, y and sample weights (None: all one), batch after batch."""
         for rows in self.read(batch_size):
             if not isinstance(rows, tuple) or len(rows) not in (2, 3):
                 raise ValueError(
-                    f"the shard {self.id} gave a {type(rows).__name__} where (X, y) or (X, y, sample_weight) is "
+                    f"{self.name or self.id} gave a {type(rows).__name__} where (X, y) or (X, y, sample_weight) is "
                     "expected. Yield tuples, one a batch."
                 )
             yield rows if len(rows) == 3 else (*rows, None)
@@ -56,19 +59,20 @@ def as_shards(shards: Iterable[Any], fit: str | None = None) -> list[Shard]:
     shards : list of Shard
     """
     fit = uuid.uuid4().hex if fit is None else fit
-    made = [_as_shard(shard, f"{fit}-{number}") for number, shard in enumerate(shards)]
-    if repeated := [id_ for id_, times in Counter(shard.id for shard in made).items() if times > 1]:
-        raise ValueError(f"shards would be counted twice: {', '.join(repeated[:3])} are given more than once.")
+    made = [_as_shard(shard, f"{fit}-{number}", f"shard {number}") for number, shard in enumerate(shards)]
+    times = Counter(shard.id for shard in made)
+    if repeated := [shard.name or shard.id for shard in made if times[shard.id] > 1]:
+        raise ValueError(f"{repeated[0]} is given more than once, and its rows would be counted as often.")
     return made
 
 
-def _as_shard(shard: Any, id_: str) -> Shard:
+def _as_shard(shard: Any, id_: str, name: str) -> Shard:
     if isinstance(shard, Shard):
         return shard
     if callable(shard):
-        return Shard(id_, partial(_called, shard))
+        return Shard(id_, partial(_called, shard), name)
     if isinstance(shard, Sequence) and len(shard) in (2, 3) and not isinstance(shard, str):
-        return Shard(id_, partial(_sliced, tuple(shard)))
+        return Shard(id_, partial(_sliced, tuple(shard)), name)
     raise ValueError(
         f"a shard is a Shard, (X, y), (X, y, sample_weight), or a function that yields such batches, not a "
         f"{type(shard).__name__}."
