@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -97,7 +98,11 @@ def _connected(workers: int | str | Client | None) -> Iterator[Client]:
             raise ValueError(f"workers={workers} is not possible. Give a number of processes, or None for one a core.")
         with (
             LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,  # what fails is raised; the rest is the noise of closing down
             ) as cluster,
             Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
         ):

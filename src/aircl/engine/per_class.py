@@ -212,11 +212,15 @@ class PerClass(Statistics):
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
         self._center[self.backend.index(slots)] += other._center[: other.n_classes]
+        room = self._room()
         for slot, theirs in zip(slots.tolist(), other._moments, strict=True):
-            self._moments[slot].add(theirs)
-            self._moments[slot].seal()
-            if self._room() < 0:
-                self._make_room()
+            moment = self._moments[slot]
+            room += moment.nbytes
+            moment.add(theirs)
+            moment.seal()
+            room -= moment.nbytes
+            if room < 0:
+                room = self._make_room()
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: projection for a factor, subtraction for a packed matrix. All or nothing."""
