@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -86,7 +87,13 @@ def local_cluster(workers: int):
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         client.run(lambda: __import__("aircl.distributed"))  # imports are not what is timed
@@ -113,11 +120,12 @@ def bench_speedup(quick: bool) -> None:
             say(f"  {name}", f"{taken:.1f} s, speed-up {one / taken:.2f}")
 
 
-def bench_reduction(quick: bool, width: int = 5000) -> None:
+def bench_reduction(quick: bool, width: int = 5000, memory_limit: str = "4GB") -> None:
     f, C = (1000 if quick else width), 100
     n = C * (f // 2 + 10)  # so many rows that every class of every part is a packed matrix
     size = C * f * (f + 1) / 2 * 4 / 2**30
     say(f"f={f}, C={C}, float32, {n} rows a part, 2 parts: statistics of a part", f"{size:.2f} GiB")
+    say("  memory_limit of every process", memory_limit)
     rates, reductions = {}, {}
     for name in ("joblib", "dask"):
         learned = []
@@ -126,7 +134,7 @@ def bench_reduction(quick: bool, width: int = 5000) -> None:
             learned.append(time.perf_counter())
 
         with watched(os.getpid()) as peaks:
-            classifier = AIRClassifier(1.0, memory_limit="8GB")
+            classifier = AIRClassifier(1.0, memory_limit=memory_limit)
             shards = [Rows(seed, n, f, C) for seed in range(2)]
             began = time.perf_counter()
             if name == "joblib":
@@ -185,9 +193,10 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(BENCHES), help="which, comma-separated")
     parser.add_argument("--quick", action="store_true", help="fewer and narrower rows")
     parser.add_argument("--width", type=int, default=5000, help="f of the reduction")
+    parser.add_argument("--memory-limit", default="4GB", help="of the reduction")
     arguments = parser.parse_args()
     for name in arguments.only.split(","):
-        options = {"width": arguments.width} if name == "reduction" else {}
+        options = {"width": arguments.width, "memory_limit": arguments.memory_limit} if name == "reduction" else {}
         BENCHES[name](arguments.quick, **options)
 
 

@@ -270,6 +270,22 @@ def test_images_go_through_the_backbone(engine, photos, run, monkeypatch):
     run("learn", "photos", "--backbone", "identity", "--append", "m", *engine, "-o", "n", code=1 if engine else 0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "what"), [("joblib", ["made_up_rows:several"]), ("dask", ["photos", "--backbone", "identity"])]
+)
+def test_images_and_functions_travel_to_the_workers(engine, what, photos, made_up, run, monkeypatch):
+    from aircl.distributed import images
+
+    monkeypatch.setattr(images.open_images, "__defaults__", (5,))
+    run("learn", *what, "--gamma", 0.1, "--engine", engine, "--workers", 2, "-o", "apart")
+    run("learn", *what, "--gamma", 0.1, "-o", "here")
+    apart, here = AIRClassifier.load("apart"), AIRClassifier.load("here")
+    np.testing.assert_array_equal(apart.class_count_, here.class_count_)
+    tolerance = 1e-9 if here.coef_.dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(apart.coef_, here.coef_, rtol=tolerance, atol=tolerance)
+
+
 def test_images_of_another_backbone_are_refused(photos, run):
     run("learn", "photos", "--backbone", "identity", "-o", "m")
     model = AIRClassifier.load("m")

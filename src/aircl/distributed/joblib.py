@@ -63,7 +63,7 @@ def fit_joblib(
     NothingToLearnError
         If there are no rows.
     LostWorkersError
-        If workers die four times in a row; a worker that dies less often costs time, not data.
+        If workers die four times and nothing is done in between; otherwise a lost worker costs time, not data.
 
     Notes
     -----
@@ -162,7 +162,8 @@ def _run(graph: _Graph, plan: Plan, workers: int) -> None:
             while (task := graph.take_ready()) is not None:
                 graph.finish(task, task.function(work, *task.arguments))
         return
-    for attempt in range(1, ATTEMPTS + 1):
+    deaths, done = 0, 0  # deaths since a task was done last
+    while True:
         running: dict[Future[int], _Task] = {}
         executor = ProcessPoolExecutor(workers, initializer=_prepare, initargs=(work,), env=ONE_THREAD)
         try:
@@ -176,9 +177,10 @@ def _run(graph: _Graph, plan: Plan, workers: int) -> None:
                     graph.finish(running.pop(future), rows)
         except BrokenProcessPool as error:
             graph.waiting = [*running.values(), *graph.waiting]
-            if attempt == ATTEMPTS:
+            deaths, done = 1 if len(graph.done) > done else deaths + 1, len(graph.done)
+            if deaths == ATTEMPTS:
                 raise LostWorkersError(
-                    f"worker processes died {ATTEMPTS} times ({error}). If memory is short, use fewer workers, a "
+                    f"worker processes died {deaths} times in a row ({error}). If memory is short, use fewer workers, a "
                     "memory_limit, or store='shared'."
                 ) from error
         finally:
