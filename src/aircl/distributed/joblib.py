@@ -169,7 +169,11 @@ def _run(graph: _Graph, plan: Plan, workers: int) -> None:
         try:
             while True:
                 while len(running) < workers and (task := graph.take_ready()) is not None:
-                    running[executor.submit(_at_work, task.function, *task.arguments)] = task
+                    try:
+                        running[executor.submit(_at_work, task.function, *task.arguments)] = task
+                    except BrokenProcessPool:
+                        graph.waiting.insert(0, task)
+                        raise
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -180,8 +184,8 @@ def _run(graph: _Graph, plan: Plan, workers: int) -> None:
             deaths, done = 1 if len(graph.done) > done else deaths + 1, len(graph.done)
             if deaths == ATTEMPTS:
                 raise LostWorkersError(
-                    f"worker processes died {deaths} times in a row ({error}). If memory is short, use fewer workers, a "
-                    "memory_limit, or store='shared'."
+                    f"worker processes died {deaths} times in a row ({error}). If memory is short, use fewer workers, "
+                    "a memory_limit, or store='shared'."
                 ) from error
         finally:
             executor.shutdown(kill_workers=True)
