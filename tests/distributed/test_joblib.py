@@ -64,6 +64,17 @@ def test_labels_of_any_kind_and_names_of_columns(stream, assert_same):
     assert fitted.feature_names_in_.tolist() == list(table.columns)
 
 
+@pytest.mark.parametrize("store", ["per-class", "shared"])
+def test_tensors_stay_tensors(store, stream):
+    torch = pytest.importorskip("torch")
+    X, y = map(torch.from_numpy, stream[:2])
+    parts = [(X[:60], y[:60]), (X[60:], y[60:])]
+    fitted = fit_joblib(AIRClassifier(0.1, store=store), parts, workers=1, batch_size=25)
+    reference = AIRClassifier(0.1, store=store).fit(stream[0], stream[1])
+    assert isinstance(fitted.coef_, torch.Tensor)
+    np.testing.assert_allclose(fitted.coef_.numpy(), reference.coef_, rtol=1e-9, atol=1e-12)
+
+
 def test_many_buckets_of_classes_change_no_bit(monkeypatch, stream, shards, assert_same):
     one = fit_joblib(AIRClassifier(0.1), shards, workers=1)
     monkeypatch.setattr(piece, "BUCKET_BYTES", 100_000)
