@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("command-line.md", 10),
         ("streams.md", 7),
-        pytest.param("distributed.md", 8, marks=pytest.mark.slow),  # starts processes
+        pytest.param("distributed.md", 7, marks=pytest.mark.slow),  # starts processes
     ],
 )
 def test_the_page_runs_as_it_stands(page, at_least, tmp_path, monkeypatch, run):
