@@ -9,7 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aircl.classifiers import ACILClassifier, AIRClassifier, FileError
+    from aircl.classifiers import (
+        ACILClassifier,
+        AEFOCLClassifier,
+        AIRClassifier,
+        DSALClassifier,
+        FeCAMClassifier,
+        FileError,
+        GKEALClassifier,
+        NCMClassifier,
+        RanPACClassifier,
+        RecursiveACILClassifier,
+        SLDAClassifier,
+    )
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
@@ -17,22 +29,38 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ACILClassifier",
+    "AEFOCLClassifier",
     "AIRClassifier",
+    "DSALClassifier",
+    "FeCAMClassifier",
     "FileError",
+    "GKEALClassifier",
     "GammaPath",
     "GaussianKernel",
+    "NCMClassifier",
+    "RanPACClassifier",
     "RandomReLU",
+    "RecursiveACILClassifier",
+    "SLDAClassifier",
     "StoreError",
     "__version__",
 ]
 
 _HOMES = {
     "ACILClassifier": "aircl.classifiers",
+    "AEFOCLClassifier": "aircl.classifiers",
     "AIRClassifier": "aircl.classifiers",
+    "DSALClassifier": "aircl.classifiers",
+    "FeCAMClassifier": "aircl.classifiers",
     "FileError": "aircl.classifiers",
+    "GKEALClassifier": "aircl.classifiers",
     "GammaPath": "aircl.engine",
     "GaussianKernel": "aircl.expansion",
+    "NCMClassifier": "aircl.classifiers",
+    "RanPACClassifier": "aircl.classifiers",
     "RandomReLU": "aircl.expansion",
+    "RecursiveACILClassifier": "aircl.classifiers",
+    "SLDAClassifier": "aircl.classifiers",
     "StoreError": "aircl.engine",
 }
 

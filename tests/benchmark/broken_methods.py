@@ -10,7 +10,7 @@ from aircl.backbones import create_backbone
 from aircl.data import load_dataset
 from aircl.expansion import RandomReLU
 from aircl.methods import IncompatibleError, Method
-from aircl.methods.analytic import AirShared
+from aircl.methods.air import AirShared
 
 
 # -- broken --
@@ -155,11 +155,11 @@ class PredictionsDependOnBatchMates(AirShared):
 
 
 class LearnsFromPredicting(AirShared):
-    """Learns test rows under the labels that it predicts."""
+    """Learns from what it is asked about, under the labels that it predicts."""
 
     def predict(self, encoded):
         labels = super().predict(encoded)
-        self._classifier.partial_fit(encoded, labels)
+        self._classifier.partial_fit(encoded[:, : self.setup.n_features], labels)
         return labels
 
 
@@ -184,7 +184,7 @@ class EncodesWithWhatItLearns(AirShared):
 
     def learn(self, inputs, labels):
         super().learn(inputs, labels)
-        self.drift += np.float32(0.01)
+        self.drift += np.float32(0.001)
 
     def encode(self, inputs):
         return super().encode(inputs) + self.drift
@@ -206,10 +206,9 @@ class PredictsAtRandom(Noisy):
 
 
 class DrawsFromTheGlobalGenerator(AirShared):
-    def __init__(self, setup):
-        super().__init__(setup)
-        self._buffer = RandomReLU(setup.buffer, random_state=np.random.randint(1 << 30))  # noqa: NPY002
-        self._buffer.fit(np.zeros((1, setup.n_features), np.float32))
+    def make(self):
+        buffer = RandomReLU(self.setup.buffer, random_state=np.random.randint(1 << 30))  # noqa: NPY002
+        return super().make().set_params(expansion=buffer)
 
 
 class SortsInPlace(AirShared):
@@ -291,6 +290,22 @@ class SaysOneNeighbour(NearestNeighbour):
         return min(1, len(self._labels))
 
 
+class HoldsThePhaseOnline(AirShared):
+    """Broken: collects a phase until it ends, also where ends are not announced."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self._phase = []
+
+    def learn(self, inputs, labels):
+        super().learn(inputs, labels)
+        self._phase.append(inputs)
+
+    def end_phase(self, phase):
+        super().end_phase(phase)
+        self._phase.clear()
+
+
 class SaysTooManyNeighbours(NearestNeighbour):
     """Broken: counts the memory that it may fill, not what is in it."""
 
@@ -337,6 +352,12 @@ class OnImages(AirShared):
     def __init__(self, setup):
         super().__init__(setup)
         self._backbone = setup.backbone
+
+    def make(self):
+        return super().make().set_params(expansion=None)
+
+    def learn(self, inputs, labels):
+        super().learn(self.encode(inputs), labels)
 
     def encode(self, inputs):
         if len(inputs) == 0:

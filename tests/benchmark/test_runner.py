@@ -19,7 +19,7 @@ from aircl.benchmark.results import RunDirectory
 from aircl.benchmark.runner import Listener, Runner
 from aircl.data import load_dataset
 from aircl.methods import METHODS, IncompatibleError, register_method
-from aircl.methods.analytic import Air
+from aircl.methods.air import Air
 from aircl.methods.registry import load_methods
 from aircl.scenarios import make_stream
 

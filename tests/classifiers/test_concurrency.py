@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from aircl import ACILClassifier, AIRClassifier
 from aircl.engine import StoreError
-from aircl.engine import learner as engine
+from aircl.engine import ridge as engine
 from aircl.expansion import RandomReLU
 
 STORES = ("per-class", "shared", "pooled")

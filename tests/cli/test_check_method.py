@@ -7,7 +7,7 @@ import pytest
 from aircl.benchmark.contract import CHECKS
 
 METHOD = """
-from aircl.methods.analytic import Acil
+from aircl.methods.acil import Acil
 
 class Mine(Acil):
     'ACIL under another name.'
@@ -65,6 +65,6 @@ def test_problems_with_a_file(run, file):
 
 
 def test_wrong_usage(run):
-    assert "Did you mean 'acil'" in " ".join(run("check-method", "acli", code=2).stderr.split())
+    assert "Did you mean 'slda'" in " ".join(run("check-method", "slad", code=2).stderr.split())
     assert "name a method" in run("check-method", code=2).stderr
     assert "KEY=VALUE" in run("check-method", "acil", "--option", "scale", code=2).stderr

@@ -112,3 +112,55 @@ def test_a_run_of_which_nothing_came_is_a_failure(run):
     # char-ngrams takes texts, and digits has none.
     result = run("run", *SMALL, "--backbone", "char-ngrams", "--methods", "acil", code=1)
     assert "digits has images" in result.stdout
+
+
+def test_options_of_methods(run, place):
+    pytest.importorskip("torch")
+    quick = ("--option", "er.epochs=1", "--seeds", 1)
+    run("run", *SMALL, "--methods", "er,acil", "--option", "er.memory=30", *quick, "-o", "mine")
+    assert json.loads((place / "mine" / "run.json").read_text())["methods"][0]["er"]["options"]["memory"] == 30
+    rows = [json.loads(line) for line in (place / "mine" / "rows.jsonl").read_text().splitlines()]
+    assert {row["kept"] for row in rows if (row["method"], row["metric"]) == ("er", "A_last")} == {30}
+
+
+def test_options_in_a_file_and_on_the_command_line(run, place):
+    pytest.importorskip("torch")
+    (place / "mine.toml").write_text(
+        """
+        [[experiments]]
+        dataset = "digits"
+        backbone = "identity"
+        scenario = "long-tail"
+        options = {phases = 2, ratio = 0.1}
+        methods = ["er"]
+        [experiments.method_options.er]
+        memory = 25
+        epochs = 1
+        [[experiments]]
+        dataset = "digits"
+        backbone = "identity"
+        scenario = "cil"
+        methods = ["acil"]
+        """
+    )
+    run("run", "mine.toml", "--option", "er.epochs=2", "-o", "mine")
+    about = json.loads((place / "mine" / "run.json").read_text())
+    options = about["methods"][0]["er"]["options"]
+    assert (options["memory"], options["epochs"]) == (25, 2)
+    assert about["config"]["experiments"][0]["method_options"] == {"er": {"memory": 25, "epochs": 2}}
+
+
+@pytest.mark.parametrize(
+    ("option", "message", "code"),
+    [
+        ("er.memroy=3", "er: there is no option 'memroy'. Did you mean 'memory'? Allowed: epochs", 1),
+        ("er.memory=many", "er: memory='many' is not a whole number", 1),
+        ("lwf.epochs=3", "there are options of 'lwf', but the methods of the run are er", 1),
+        ("memory=3", "METHOD.KEY=VALUE", 2),
+        ("er.memory", "KEY=VALUE", 2),
+    ],
+)
+def test_options_that_are_wrong(option, message, code, run, place):
+    result = run("run", *SMALL, "--methods", "er", "--option", option, code=code)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert not (place / "runs").exists()

@@ -5,10 +5,22 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from aircl import ACILClassifier, AIRClassifier, GaussianKernel, RandomReLU
+from aircl import AIRClassifier, GaussianKernel, RandomReLU
+from aircl.classifiers import (
+    ACILClassifier,
+    AEFOCLClassifier,
+    DSALClassifier,
+    FeCAMClassifier,
+    GKEALClassifier,
+    NCMClassifier,
+    RanPACClassifier,
+    RecursiveACILClassifier,
+    SLDAClassifier,
+)
 from aircl.distributed import LostWorkersError, NothingToLearnError, Shard, fit_joblib, joblib, piece
 from aircl.engine import StoreError
 
@@ -62,6 +74,43 @@ def test_labels_of_any_kind_and_names_of_columns(stream, assert_same):
     fitted = fit_joblib(ACILClassifier(0.1), parts, workers=1, batch_size=25)
     assert_same(fitted, ACILClassifier(0.1).fit(table, words))
     assert fitted.feature_names_in_.tolist() == list(table.columns)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        ACILClassifier(0.1),
+        NCMClassifier(),
+        SLDAClassifier(),
+        FeCAMClassifier(),
+        GKEALClassifier(0.1, n_components=40, random_state=0),
+        AEFOCLClassifier(0.1, expansion=RandomReLU(20, random_state=0)),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_every_classifier_that_can_be_merged(classifier, stream, shards):
+    X, y, _ = stream
+    one = clone(classifier)
+    for rows, labels in shards:
+        one.partial_fit(rows, labels)
+    apart = fit_joblib(clone(classifier), shards, workers=1)
+    np.testing.assert_array_equal(apart.class_count_, one.class_count_)
+    scores = one.decision_function(X)
+    np.testing.assert_allclose(apart.decision_function(X), scores, rtol=1e-9, atol=1e-9 * np.abs(scores).max())
+    assert apart.score(X, y) == one.score(X, y) > 0.3
+
+
+@pytest.mark.parametrize("classifier", [RanPACClassifier(), DSALClassifier(), RecursiveACILClassifier(0.1)])
+def test_a_classifier_that_cannot_be_merged_says_so_before_the_work(classifier, shards):
+    read = []
+
+    def noted():
+        read.append(True)
+        yield shards[1]
+
+    with pytest.raises(StoreError, match="cannot be merged"):
+        fit_joblib(classifier, [shards[0], noted], workers=1)
+    assert not read
 
 
 @pytest.mark.parametrize("store", ["per-class", "shared"])

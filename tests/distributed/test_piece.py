@@ -12,7 +12,6 @@ from aircl.distributed.learning import begin, install, learn_part
 from aircl.distributed.piece import merge_order
 from aircl.distributed.shard import as_shards
 from aircl.engine import StoreError
-from aircl.engine.backend import NUMPY
 
 
 @pytest.fixture(params=["per-class", "shared"])
@@ -65,7 +64,7 @@ def test_nothing_is_lost_on_the_way(parts, tmp_path):
     _, _, pieces = parts
     for piece in pieces:
         piece.write(tmp_path / "piece")
-        for copied in (type(piece).read(tmp_path / "piece", NUMPY), pickle.loads(pickle.dumps(piece))):
+        for copied in (type(piece).read(tmp_path / "piece", piece.store), pickle.loads(pickle.dumps(piece))):
             assert contents(copied) == contents(piece)
             assert (copied.shards, copied.kind, copied.rows) == (piece.shards, piece.kind, piece.rows)
 

@@ -7,11 +7,17 @@ import pytest
 from aircl.benchmark.contract import check_method
 from aircl.methods import describe_method, list_methods
 
+# Few and long steps, so that this ends soon; how many it makes is nothing that the contract is about.
+QUICK = {name: {"epochs": 4, "learning_rate": 0.01} for name in ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")}
+QUICK["rm"] |= {"memory_epochs": 4}
+
 
 @pytest.mark.parametrize("name", list_methods())
 def test_it_keeps_the_contract(name):
-    broken = [f"{finding.name}: {finding.reason}" for finding in check_method(name) if finding.result == "failed"]
-    assert broken == []
+    if name in QUICK:
+        pytest.importorskip("torch")
+    findings = check_method(name, options=QUICK.get(name))
+    assert [f"{finding.name}: {finding.reason}" for finding in findings if finding.result == "failed"] == []
 
 
 @pytest.mark.parametrize("name", list_methods())

@@ -46,6 +46,10 @@ class Experiment:
     batch_size : int
     evaluate_every : int or None
         Training samples between evaluations for A_auc; None: at phase ends only.
+    unfreeze : bool
+        Whether methods that can train the backbone do so, each a copy of its own.
+    method_options : mapping of str to mapping
+        Options of methods, by the name of the method.
     """
 
     dataset: str
@@ -59,6 +63,8 @@ class Experiment:
     gamma: Gamma = "auto"
     batch_size: int = 64
     evaluate_every: int | None = None
+    unfreeze: bool = False
+    method_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str) and self.gamma not in ("auto", "grid"):
@@ -72,6 +78,11 @@ class Experiment:
         for name in ("orders", "methods", "seeds"):
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty: name at least one.")
+        for name, options in self.method_options.items():
+            if name not in self.methods:
+                raise ValueError(f"there are options of {name!r}, but the methods are {', '.join(self.methods)}.")
+            if not isinstance(options, Mapping):
+                raise ValueError(f"the options of {name!r} are {options!r}; they should be a table, names with values.")
 
     @property
     def online(self) -> bool:
@@ -130,8 +141,33 @@ class RunConfig:
         return {"name": self.name, "experiments": experiments}
 
     def changed(self, **changes: Any) -> RunConfig:
-        """Return the configuration with some values of all experiments replaced."""
-        return replace(self, experiments=tuple(replace(e, **changes) for e in self.experiments))
+        """Return the configuration with some values of all experiments replaced.
+
+        Where methods are, options of those that are gone go with them.
+        """
+        experiments = []
+        for experiment in self.experiments:
+            methods = changes.get("methods", experiment.methods)
+            kept = {name: options for name, options in experiment.method_options.items() if name in methods}
+            experiments.append(replace(experiment, **{"method_options": kept, **changes}))
+        return replace(self, experiments=tuple(experiments))
+
+    def with_options(self, method_options: Mapping[str, Mapping[str, Any]]) -> RunConfig:
+        """Return the configuration with options added to those of the methods, in all experiments that have them."""
+        used = {method for experiment in self.experiments for method in experiment.methods}
+        if unused := [name for name in method_options if name not in used]:
+            raise ValueError(
+                f"there are options of {', '.join(map(repr, unused))}, but the methods of the run are "
+                f"{', '.join(sorted(used))}."
+            )
+        experiments = []
+        for experiment in self.experiments:
+            options = {name: dict(of_method) for name, of_method in experiment.method_options.items()}
+            for name, added in method_options.items():
+                if name in experiment.methods:
+                    options[name] = {**options.get(name, {}), **added}
+            experiments.append(replace(experiment, method_options=options))
+        return replace(self, experiments=tuple(experiments))
 
 
 def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:

@@ -11,7 +11,7 @@ from aircl.benchmark.evaluation import TestSet
 from aircl.benchmark.job import Samples
 from aircl.benchmark.metrics import balanced_accuracy
 from aircl.methods import Method
-from aircl.methods.analytic import AnalyticMethod
+from aircl.methods.classifier import AnalyticMethod
 from aircl.scenarios import Stream
 
 

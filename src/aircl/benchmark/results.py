@@ -55,6 +55,7 @@ class Row:
     gamma : float or None
         Of analytic methods, as used at this point.
     buffer : int or None
+        Width of the random buffer of analytic methods; None: none.
     kept : int
         Training samples that the method holds.
     status : {"ok", "failed", "incompatible"}

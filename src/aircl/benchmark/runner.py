@@ -25,7 +25,7 @@ from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
 from aircl.benchmark.results import Row, RunDirectory
 from aircl.data import Dataset, load_dataset
-from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method
+from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method, resolve_options
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
@@ -120,7 +120,7 @@ class Runner:
         load_methods()
         for experiment in self.config.experiments:  # what is missing or misspelt is found now, not after an hour
             for method in experiment.methods:
-                METHODS[method]
+                method_options(experiment, method)
             dataset = self._dataset(experiment.dataset)
             for order in experiment.orders:
                 self._stream(Spec(experiment, order, "", experiment.seeds[0]), dataset)
@@ -139,7 +139,8 @@ class Runner:
         experiment = spec.experiment
         template = Row(
             self.config.name, spec.name, experiment.dataset, experiment.backbone, experiment.scenario, spec.order,
-            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0, buffer=experiment.buffer,
+            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0,
+            buffer=experiment.buffer if METHODS[spec.method].analytic else None,
         )  # fmt: skip
         try:
             dataset = self._dataset(experiment.dataset)
@@ -161,10 +162,12 @@ class Runner:
     def _job(self, spec: Spec, template: Row, dataset: Dataset, stream: Stream) -> Job:
         experiment = spec.experiment
         method_class = METHODS[spec.method]
+        options = method_options(experiment, spec.method)
+        on_images = method_class.inputs_for(options) == "images"
         backbone = self._backbone(spec, dataset, stream)
         if dataset.kind not in backbone.kinds:
             raise ValueError(f"{dataset.name} has {dataset.kind}, but {backbone.name} takes {backbone.kinds}.")
-        if method_class.consumes == "images":
+        if on_images:
             if dataset.kind != "images":
                 raise IncompatibleError(f"{spec.method} learns from images, but {dataset.name} has {dataset.kind}.")
             train, test = (Samples(split.inputs, split.labels) for split in (dataset.train, dataset.test))
@@ -177,7 +180,8 @@ class Runner:
             batch_size=experiment.batch_size,
             buffer=experiment.buffer,
             gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
-            backbone=backbone if method_class.consumes == "images" else None,
+            backbone=backbone if on_images else None,
+            options=options,
         )
         if experiment.gamma == "grid" and method_class.analytic:
             gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
@@ -246,12 +250,35 @@ class Runner:
         return {
             "name": self.config.name,
             "config": self.config.to_mapping(),
+            "methods": [dict(_described(experiment)) for experiment in self.config.experiments],
             "versions": dict(_versions()),
             "revision": _revision(),
             "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
             "started": _now(),
             "finished": None,
         }
+
+
+def method_options(experiment: Experiment, method: str) -> dict[str, Any]:
+    """Return all options of a method in an experiment, with their values.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or if it has no such option.
+    """
+    given = dict(experiment.method_options.get(method, {}))
+    # A method that can train the backbone has an option for it.
+    if experiment.unfreeze and "unfreeze" in resolve_options(method, {}, online=experiment.online):
+        given = {"unfreeze": True, **given}
+    return resolve_options(method, given, online=experiment.online)
+
+
+def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
+    for name in experiment.methods:
+        options = method_options(experiment, name)
+        yield name, {"options": options, "notes": METHODS[name].notes_for(options, online=experiment.online)}
 
 
 def _now() -> str:

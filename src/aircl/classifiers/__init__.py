@@ -1,7 +1,27 @@
 """Classifiers with scikit-learn's face, one a file."""
 
 from aircl.classifiers.acil import ACILClassifier
+from aircl.classifiers.acil_recursive import RecursiveACILClassifier
+from aircl.classifiers.aefocl import AEFOCLClassifier
 from aircl.classifiers.air import AIRClassifier
+from aircl.classifiers.dsal import DSALClassifier
+from aircl.classifiers.fecam import FeCAMClassifier
 from aircl.classifiers.file import FileError
+from aircl.classifiers.gkeal import GKEALClassifier
+from aircl.classifiers.ncm import NCMClassifier
+from aircl.classifiers.ranpac import RanPACClassifier
+from aircl.classifiers.slda import SLDAClassifier
 
-__all__ = ["ACILClassifier", "AIRClassifier", "FileError"]
+__all__ = [
+    "ACILClassifier",
+    "AEFOCLClassifier",
+    "AIRClassifier",
+    "DSALClassifier",
+    "FeCAMClassifier",
+    "FileError",
+    "GKEALClassifier",
+    "NCMClassifier",
+    "RanPACClassifier",
+    "RecursiveACILClassifier",
+    "SLDAClassifier",
+]

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from aircl.engine.statistics import StoreError
 
 if TYPE_CHECKING:
-    from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.classifiers.stream import StreamClassifier
 
 
 def expansion_hash(expansion: Any) -> str | None:
@@ -31,7 +31,7 @@ def expansion_hash(expansion: Any) -> str | None:
     return digest.hexdigest()
 
 
-def fingerprint(classifier: AnalyticClassifier) -> dict[str, Any]:
+def fingerprint(classifier: StreamClassifier) -> dict[str, Any]:
     """Return everything that must be equal for two learners' statistics to be of the same kind."""
     names = getattr(classifier, "feature_names_in_", None)
     return {
@@ -63,17 +63,19 @@ def _same_settings(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and repr(ours) == repr(theirs)
 
 
-def check_mergeable(ours: AnalyticClassifier, theirs: AnalyticClassifier) -> None:
+def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
     """Raise unless what `theirs` has learned can be added to `ours`."""
-    if ours.store == "pooled" and ours.weighting != theirs.weighting:
-        raise StoreError(
-            f"cannot merge folded phases of different weightings: {ours.weighting!r} here, {theirs.weighting!r} there."
-        )
+    store = ours._store_type().name
+    if store == "pooled":
+        mine, yours = (getattr(learner, "weighting", None) for learner in (ours, theirs))
+        if mine != yours:
+            raise StoreError(f"cannot merge folded phases of different weightings: {mine!r} here, {yours!r} there.")
     if not ours._has_learned():
-        if ours.store != theirs._learner.store.name or not _same_settings(ours.expansion, theirs.expansion):
+        expansion, other = ours._make_expansion(), theirs._make_expansion()
+        if store != theirs._learner.store.name or not _same_settings(expansion, other):
             raise StoreError(
-                f"cannot merge: store={ours.store!r} and expansion={ours.expansion!r} here, "
-                f"{theirs._learner.store.name!r} and {theirs.expansion!r} there. Make them equal."
+                f"cannot merge: store={store!r} and expansion={expansion!r} here, "
+                f"{theirs._learner.store.name!r} and {other!r} there. Make them equal."
             )
         return
     check_same_kind(fingerprint(ours), fingerprint(theirs))

@@ -14,21 +14,20 @@ from sklearn.frozen import FrozenEstimator
 from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.labels import Labels, check_labels
-from aircl.engine import STORES, GammaPath, Learner
+from aircl.engine import GammaMemory, GammaPath, Learner, Ridge
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
-from aircl.engine.learner import GammaMemory
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
 
 if TYPE_CHECKING:
-    from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.classifiers.stream import StreamClassifier
 
-    Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
+    Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
 EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
 
 
-def save(classifier: AnalyticClassifier, path: Path) -> None:
+def save(classifier: StreamClassifier, path: Path) -> None:
     """Write a classifier to one file; a reader sees the old file or the new one, never a part."""
     header, arrays = _pack(classifier)
     write(path, json.dumps(header, sort_keys=True, default=_plain), arrays)
@@ -50,19 +49,19 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
 
-def _pack(classifier: AnalyticClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
+def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
     parameters = classifier.get_params(deep=False)
-    expansion = parameters.pop("expansion")
+    parameters.pop("expansion", None)
     if "weighting" in parameters:
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
-    if not isinstance(parameters["random_state"], int | np.integer | None):
+    if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
     fitted = getattr(classifier, "expansion_", None)
     header: dict[str, Any] = {
         "format": FORMAT,
         "class": type(classifier).__name__,
         "parameters": parameters,
-        "expansion": _pack_expansion(expansion, fitted),
+        "expansion": _pack_expansion(classifier._make_expansion(), fitted),
         "labels": pack_labels(getattr(classifier, "_labels", Labels())),
         "learned": None,
     }
@@ -97,7 +96,7 @@ def _unpack(
     backend: NumpyBackend,
 ) -> Classifier:
     parameters = dict(header["parameters"])
-    if (limit := parameters["memory_limit"]) is not None and not backend.spills:
+    if (limit := parameters.get("memory_limit")) is not None and not backend.spills:
         raise FileError(
             f"the file was saved with memory_limit={limit!r}, which {backend.name} cannot keep. Load it without "
             "device=, set memory_limit=None and save it again."
@@ -106,7 +105,9 @@ def _unpack(
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
-    classifier = cls(**parameters, expansion=unfitted)
+    if "expansion" in cls._get_param_names():
+        parameters["expansion"] = unfitted
+    classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
     if len(labels.classes):
         classifier._labels, classifier.classes_ = labels, labels.classes
@@ -121,11 +122,11 @@ def _unpack(
     if learned.get("backbone") is not None:  # files from before it was noted have no such entry
         classifier.backbone_ = dict(learned["backbone"])
     with backend.computing():
-        store = STORES[parameters["store"]].from_arrays(
+        store = classifier._store_type().from_arrays(
             _Below("statistics.", arrays),
             learned["n_features"],
             np.dtype(learned["dtype"]),
-            parse_bytes(classifier.memory_limit),
+            parse_bytes(limit),
             backend,
         )
     if store.n_classes != len(labels):
@@ -134,7 +135,9 @@ def _unpack(
     if learned["gamma"] is not None:
         gamma, count, n_classes = learned["gamma"]
         path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"])
-        classifier._learner.gamma_memory = GammaMemory(classifier._rule(), gamma, count, n_classes, path)
+        rule = classifier._rule()
+        assert isinstance(rule, Ridge)
+        classifier._learner.gamma_memory = GammaMemory(rule, gamma, count, n_classes, path)
     return classifier
 
 

@@ -118,6 +118,7 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
         kind = "class-balanced" if comparison.balanced else "per sample"
         parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison, width)]
         parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
+        parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.notes.items()]
         if comparison.published is not None and comparison.published.differences:
             parts.append(Text(f"Published with other settings: {'; '.join(comparison.published.differences)}."))
         parts.append(Text(""))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aircl.cli.check_method import as_option
 from aircl.cli.console import reports_problems, say
 from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
 from aircl.cli.report import report
@@ -53,6 +54,13 @@ def run(
         str | None,
         typer.Option(metavar="VALUE|auto|grid", help="The ridge: a number, from the statistics, or from a grid."),
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD.KEY=VALUE", help="An option of a method, such as er.memory=500; may be repeated."),
+    ] = None,
+    unfreeze: Annotated[
+        bool, typer.Option("--unfreeze", help="Train the backbone too, in methods that can; they learn from images.")
+    ] = False,
     batch: Annotated[int | None, typer.Option(metavar="ROWS", min=1, help="Rows of a batch of the stream.")] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
@@ -83,16 +91,20 @@ def run(
         changes["buffer"] = buffer or None
     if evaluate_every is not None:
         changes["evaluate_every"] = evaluate_every or None
+    if unfreeze:
+        changes["unfreeze"] = True
+    method_options = parse_method_options(option or [])
     from aircl.benchmark.config import RunConfig
     from aircl.benchmark.results import RunDirectory
 
     if resume is not None:
-        if config or preset or scenario or dataset or changes or quick or output:
+        if config or preset or scenario or dataset or changes or method_options or quick or output:
             raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
         directory = RunDirectory(resume)
         configuration = RunConfig.from_mapping(directory.about["config"])
     else:
         configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
+        configuration = configuration.with_options(method_options)
         directory = RunDirectory(output or _free_place(Path("runs"), configuration.name))
         if (directory.path / "rows.jsonl").exists():
             raise ValueError(
@@ -182,6 +194,24 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(
             f"{text!r} is neither a number of seeds (3) nor a list (1,2,5) nor a range (1-5).", param_hint="--seeds"
         ) from None
+
+
+def parse_method_options(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the options of each method that is named.
+
+    >>> parse_method_options(["er.memory=500", "ewc++.penalty=10", "er.optimiser=adam"])
+    {'er': {'memory': 500, 'optimiser': 'adam'}, 'ewc++': {'penalty': 10}}
+    """
+    options: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        key, value = as_option(text)
+        method, _, name = key.rpartition(".")
+        if not method or not name:
+            raise typer.BadParameter(
+                f"{text!r} is not of the form METHOD.KEY=VALUE, such as er.memory=500.", param_hint="--option"
+            )
+        options.setdefault(method, {})[name] = value
+    return options
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

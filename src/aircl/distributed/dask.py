@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.learning import LostWorkersError, Plan, Progress, install, learn_part
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import Shard, as_shards
@@ -17,7 +17,7 @@ from aircl.distributed.shard import Shard, as_shards
 if TYPE_CHECKING:
     from distributed import Client
 
-Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
+Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
 # What can be merged is merged before more is learned, so that little lies about in the workers' memory.
 LEARN, SPLIT, MERGE = 0, 1, 2
@@ -143,11 +143,11 @@ def _merged(client: Client, plan: Plan, progress: Progress | None) -> Iterator[P
 
 
 # -- on the workers --
-def _itself(template: AnalyticClassifier) -> AnalyticClassifier:
+def _itself(template: StreamClassifier) -> StreamClassifier:
     return template
 
 
-def _learn(template: AnalyticClassifier, shards: list[Shard], batch_size: int, n_buckets: int) -> list[Piece]:
+def _learn(template: StreamClassifier, shards: list[Shard], batch_size: int, n_buckets: int) -> list[Piece]:
     from distributed import get_worker
 
     worker = get_worker()

@@ -15,13 +15,13 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from threadpoolctl import threadpool_limits
 
-from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.learning import LostWorkersError, Plan, Progress, install, learn_part
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import Shard, as_shards
 from aircl.engine.memory import available_memory
 
-Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
+Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
 ATTEMPTS = 4
 # As many processes as cores: were each of them to start a thread per core, the threads would fight for the cores.
@@ -79,8 +79,8 @@ def fit_joblib(
     try:
         graph = _Graph(plan, scratch, progress)
         _run(graph, plan, workers)
-        backend = plan.template._learner.store.backend
-        install(classifier, plan.template, (Piece.read(path, backend) for path in graph.results()), shards)
+        like = plan.template._learner.store
+        install(classifier, plan.template, (Piece.read(path, like) for path in graph.results()), shards)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return classifier
@@ -194,7 +194,7 @@ def _run(graph: _Graph, plan: Plan, workers: int) -> None:
 # -- what the worker processes do --
 @dataclass(frozen=True)
 class _Work:
-    template: AnalyticClassifier
+    template: StreamClassifier
     batch_size: int
     memory: int
 
@@ -220,8 +220,8 @@ def _learn(work: _Work, shards: list[Shard], files: list[Path]) -> int:
 
 
 def _merge(work: _Work, left: Path, right: Path, total: Path) -> int:
-    backend = work.template._learner.store.backend
-    piece = Piece.read(left, backend)
-    piece.add(Piece.read(right, backend))
+    like = work.template._learner.store
+    piece = Piece.read(left, like)
+    piece.add(Piece.read(right, like))
     piece.write(total)
     return 0

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from sklearn.base import clone
 
-from aircl.classifiers.analytic import AnalyticClassifier
 from aircl.classifiers.fingerprint import fingerprint
+from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.piece import Piece, add_classes, count_buckets
 from aircl.distributed.shard import Shard
 from aircl.engine.per_class import PerClass
@@ -36,7 +37,7 @@ class Plan:
 
     Attributes
     ----------
-    template : AnalyticClassifier
+    template : StreamClassifier
         It has learned nothing, but has a fitted expansion and knows width and dtype.
     parts : list of lists of Shard
         Each is learned by one worker, in order.
@@ -45,13 +46,13 @@ class Plan:
     batch_size : int
     """
 
-    template: AnalyticClassifier
+    template: StreamClassifier
     parts: list[list[Shard]]
     n_buckets: int
     batch_size: int
 
     @classmethod
-    def make(cls, classifier: AnalyticClassifier, shards: list[Shard], parts: int | None, batch_size: int) -> Plan:
+    def make(cls, classifier: StreamClassifier, shards: list[Shard], parts: int | None, batch_size: int) -> Plan:
         """Look at the first batch, and deal the shards out in runs of consecutive ones."""
         check_batch_size(batch_size)
         template = begin(classifier, shards, batch_size)
@@ -69,17 +70,18 @@ def check_batch_size(batch_size: int) -> None:
         raise ValueError(f"batch_size={batch_size} is not possible. A batch has at least one row.")
 
 
-def begin(classifier: AnalyticClassifier, shards: Sequence[Shard], batch_size: int) -> AnalyticClassifier:
+def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int) -> StreamClassifier:
     """Return an empty learner that treats every batch as one process does that has begun with the first one."""
     probe = clone(classifier)
     for shard in shards:
         for X, y, weight in shard.batches(batch_size):
             probe.partial_fit(X, y, sample_weight=weight)
             if hasattr(probe, "_learner"):
-                template: AnalyticClassifier = clone(classifier)
-                if template.store == "pooled":  # fit is one phase, and an open phase is held by class
+                template: StreamClassifier = clone(classifier)
+                if getattr(template, "store", None) == "pooled":  # fit is one phase, and an open phase is held by class
                     template.set_params(store="per-class")
                 template._begin_as(probe)
+                template._learner.store.check_merge(np.arange(1))  # some statistics cannot be added up at all
                 return template
     raise NothingToLearnError("no shard has a row of positive weight, so there is nothing to learn.")
 
@@ -94,13 +96,13 @@ def deal(shards: list[Shard], parts: int | None) -> list[list[Shard]]:
 
 
 def learn_part(
-    template: AnalyticClassifier, shards: Sequence[Shard], batch_size: int, memory: int | None = None
+    template: StreamClassifier, shards: Sequence[Shard], batch_size: int, memory: int | None = None
 ) -> Piece:
     """Learn some shards from the beginning; whatever was tried before leaves no trace.
 
     Parameters
     ----------
-    template : AnalyticClassifier
+    template : StreamClassifier
     shards : sequence of Shard
     batch_size : int
     memory : int or None
@@ -131,7 +133,7 @@ def learn_part(
 
 
 def install(
-    classifier: AnalyticClassifier, template: AnalyticClassifier, pieces: Iterable[Piece], shards: Sequence[Shard]
+    classifier: StreamClassifier, template: StreamClassifier, pieces: Iterable[Piece], shards: Sequence[Shard]
 ) -> int:
     """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
     before = classifier.__dict__.copy()

@@ -17,8 +17,8 @@ from safetensors.numpy import save_file
 from aircl.classifiers.fingerprint import check_same_kind
 from aircl.classifiers.labels import Labels
 from aircl.classifiers.persistence import pack_labels, unpack_labels
-from aircl.engine import STORES, Statistics, StoreError
-from aircl.engine.backend import NumpyBackend, packed_size
+from aircl.engine import Statistics, StoreError
+from aircl.engine.backend import packed_size
 from aircl.engine.memory import OnDisk
 from aircl.engine.per_class import PerClass
 
@@ -114,7 +114,6 @@ class Piece:
             "shards": sorted(self.shards),
             "kind": self.kind,
             "rows": self.rows,
-            "n_features": self.store.n_features,
         }
         arrays = {
             name: array.read() if isinstance(array, OnDisk) else np.ascontiguousarray(array)
@@ -123,15 +122,13 @@ class Piece:
         save_file(arrays, path, metadata={"piece": json.dumps(header)})
 
     @classmethod
-    def read(cls, path: Path, backend: NumpyBackend) -> Piece:
-        """Read what `write` wrote."""
+    def read(cls, path: Path, like: Statistics) -> Piece:
+        """Read what `write` wrote of statistics like these."""
         with safe_open(path, framework="numpy") as file:
             header = json.loads(file.metadata()["piece"])
             kind = header["kind"]
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        store = STORES[kind["store"]].from_arrays(
-            arrays, header["n_features"], np.dtype(kind["dtype"]), backend=backend
-        )
+        store = type(like).from_arrays(arrays, like.n_features, like.dtype, backend=like.backend)
         return cls(unpack_labels(header["labels"]), store, frozenset(header["shards"]), kind, header["rows"])
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from aircl.classifiers.analytic import AnalyticClassifier
 from aircl.classifiers.fingerprint import check_same_kind
+from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.learning import NothingToLearnError, Progress, begin, deal, install, learn_part
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import as_shards
-from aircl.engine import STORES
 from aircl.engine.backend import Array
 from aircl.engine.memory import OnDisk, available_memory
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import torch
     from torch.distributed import ProcessGroup
 
-Classifier = TypeVar("Classifier", bound=AnalyticClassifier)
+Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
 
 def fit_torch(
@@ -190,7 +189,7 @@ def _receive(group: ProcessGroup | None, source: int, into: Piece) -> None:
     for _ in range(n_messages):
         labels, forms = _receive_object(group, source)
         arrays = {name: _receive_array(group, source, shape, dtype) for name, shape, dtype in forms}
-        store = STORES[held.name].from_arrays(arrays, held.n_features, held.dtype, backend=held.backend)
+        store = type(held).from_arrays(arrays, held.n_features, held.dtype, backend=held.backend)
         into.absorb(labels, store)
     into.shards |= shards
     into.rows += rows

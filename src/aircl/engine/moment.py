@@ -112,10 +112,8 @@ class SecondMoment:
                 self.backend.packed_add_gram(P, block, self.n_features)
             self._held = P
 
-    def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
-        """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
-        if not self.is_packed:
-            return probes.of_rows(self.blocks())
+    def dense(self) -> Array:
+        """Return A_y of a packed class as a new matrix of shape (f, f), lower."""
         if isinstance(self._held, OnDisk):
             with self._held.mapped() as P:
                 A = self.backend.unpack(P, self.n_features)
@@ -124,7 +122,13 @@ class SecondMoment:
             A = self.backend.unpack(self._held, self.n_features)
         for block in self._late.blocks:  # a look must not move them, or the next sum would round otherwise
             self.backend.add_gram(A, block)
-        return probes.of_matrix(A, slot)
+        return A
+
+    def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
+        """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
+        if not self.is_packed:
+            return probes.of_rows(self.blocks())
+        return probes.of_matrix(self.dense(), slot)
 
     # -- algebra --
     def add_rows(self, rows: Array) -> None:

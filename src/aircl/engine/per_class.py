@@ -15,14 +15,14 @@ from aircl.engine.memory import DiskSpace, OnDisk, available_memory
 from aircl.engine.moment import SecondMoment
 from aircl.engine.probes import Probes
 from aircl.engine.running import RunningGram
-from aircl.engine.statistics import Statistics, StoreError, checked, rounding
+from aircl.engine.statistics import SecondMoments, StoreError, checked, rounding
 
 # A factor that has been summed this often, with this many rows, is packed if the memory limit allows it.
 OFTEN = 3
 MANY_ROWS = 100
 
 
-class PerClass(Statistics):
+class PerClass(SecondMoments):
     """Counts, sums and one second moment A_y per class.
 
     A class with fewer than f/2 rows is held as a factor, a larger one as a packed symmetric matrix, so the memory is
@@ -192,6 +192,14 @@ class PerClass(Statistics):
         self.backend.add_gram(S, sums / self.backend.column(np.sqrt(count), sums), alpha=-1.0)
         S /= float(count.sum())
         return S
+
+    def moment(self, slot: int) -> tuple[Array | None, Array | None]:
+        """Return A_y of one class as it is held: rows R (r, f) with R'R = A_y, or the matrix (f, f) in lower form."""
+        self.flush()
+        moment = self._moments[slot]
+        if moment.is_packed:
+            return None, moment.dense()
+        return self.backend.concatenate(moment.blocks()), None
 
     def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
         """Return estimates of every class's leave-one-out error, from a shared scatter and from its own A_y."""

@@ -12,7 +12,7 @@ from aircl.engine.gamma import Spectrum, doubt
 from aircl.engine.memory import OnDisk
 from aircl.engine.moment import SecondMoment
 from aircl.engine.per_class import PerClass
-from aircl.engine.statistics import Statistics, StoreError, checked
+from aircl.engine.statistics import SecondMoments, StoreError, checked
 
 
 class Pooled(PerClass):
@@ -87,7 +87,7 @@ class Pooled(PerClass):
 
     def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
         """Return the estimates from a shared scatter: the A_y of closed phases are gone."""
-        return Statistics.losses(self, spectrum, shrinkage, within)
+        return SecondMoments.losses(self, spectrum, shrinkage, within)
 
     def unlike(self, within: Array, pi: Array) -> float:
         """Return how little S_w, complete, tells of the scatter of a class; samples are in it by their weights."""

@@ -10,10 +10,10 @@ import numpy as np
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, packed_size
 from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.memory import OnDisk
-from aircl.engine.statistics import Statistics, StoreError, checked, rounding
+from aircl.engine.statistics import SecondMoments, StoreError, checked, rounding
 
 
-class Shared(Statistics):
+class Shared(SecondMoments):
     """Counts, means and the within-class scatter summed over all classes, held centred.
 
     sum_y pi_y A_y is replaced by (sum_y pi_y n_y) S_w + sum_y pi_y n_y m_y'm_y with S_w the scatter over n: exact if
@@ -76,13 +76,25 @@ class Shared(Statistics):
         within: Array = self._scatter / float(self._count.sum())
         return within
 
+    def columns(self, columns: slice) -> Shared:
+        """Return a copy of the statistics of some features only."""
+        self.flush()
+        center = self._center[: self.n_classes, columns]
+        part = Shared(center.shape[1], self.dtype, None, self.backend)
+        part.grow(self.n_classes)
+        part._count[: self.n_classes] = self._count[: self.n_classes]
+        part._center[: self.n_classes] = center
+        part._scatter[:] = self._scatter[columns, columns]
+        return part
+
     def merge(self, other: Self, slots: Array) -> None:
         """Add the statistics of another store."""
         self.seal()
         other.seal()
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._scatter += other._scatter
-        self._add_means(slots, other._count[: other.n_classes], other._center[: other.n_classes])
+        held = np.flatnonzero(other._count[: other.n_classes])
+        self._add_means(slots[held], other._count[held], self.backend.take(other._center, held))
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: the pairwise update run backwards. All or nothing."""

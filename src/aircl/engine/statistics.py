@@ -73,6 +73,11 @@ class Statistics(ABC):
         self._center = backend.zeros((0, n_features), np.float64)  # s_y, or the mean where a store says so
         self._pending = Pending(n_features, self.dtype, backend)
 
+    @property
+    def n_scored(self) -> int:
+        """Width of the rows that are scored: those that are learned may be wider."""
+        return self.n_features
+
     # -- learning --
     def grow(self, n_classes: int) -> None:
         """Make room for classes up to slot n_classes - 1."""
@@ -125,25 +130,6 @@ class Statistics(ABC):
         """s_y, the weighted sum of the rows of every class, shape (C, f)."""
         self.flush()
         return self._center[: self.n_classes]
-
-    @abstractmethod
-    def gram(self, pi: Array) -> Array:
-        """Return sum_y pi_y A_y, shape (f, f), in its lower triangle."""
-
-    @abstractmethod
-    def within(self, pi: Array) -> Array:
-        """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
-
-    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
-        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w.
-
-        `within` is S_w in the eigenbasis.
-        """
-        return shared_losses(spectrum, shrinkage, within)
-
-    def unlike(self, within: Array, pi: Array) -> float:
-        """Return how little S_w, complete, tells of the scatter of a class that the store has no more of."""
-        return doubt(within, np.ones(self.n_classes), self.count)
 
     # -- algebra --
     def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
@@ -219,6 +205,29 @@ class Statistics(ABC):
         self._count = checked(arrays["count"], (n_classes,), np.dtype(np.float64))
         center = checked(arrays["center"], (n_classes, self.n_features), np.dtype(np.float64))
         self._center = self.backend.asarray(center)
+
+
+class SecondMoments(Statistics):
+    """Statistics that a ridge regression can be solved from."""
+
+    @abstractmethod
+    def gram(self, pi: Array) -> Array:
+        """Return sum_y pi_y A_y, shape (f, f), in its lower triangle."""
+
+    @abstractmethod
+    def within(self, pi: Array) -> Array:
+        """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
+
+    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
+        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w.
+
+        `within` is S_w in the eigenbasis.
+        """
+        return shared_losses(spectrum, shrinkage, within)
+
+    def unlike(self, within: Array, pi: Array) -> float:
+        """Return how little S_w, complete, tells of the scatter of a class that the store has no more of."""
+        return doubt(within, np.ones(self.n_classes), self.count)
 
 
 def checked(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

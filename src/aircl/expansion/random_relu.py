@@ -134,10 +134,24 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         H : ndarray of shape (n_samples, n_components)
             Expanded features, none of them negative.
         """
+        H = self.project(X)
+        return backend_of(H).limit(H, low=0.0)
+
+    def project(self, X: Any) -> Any:
+        """Compute X W, before the ReLU.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         W = fitted_like(self.components_, X)
         if is_tensor(X):
-            H = backend_of(X).cast(check_tensor(self, X, reset=False), W.dtype) @ W
+            P = backend_of(X).cast(check_tensor(self, X, reset=False), W.dtype) @ W
         else:
             X = validate_data(
                 self,
@@ -147,8 +161,8 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 dtype=W.dtype,
                 ensure_min_samples=0,
             )
-            H = safe_sparse_dot(X, W, dense_output=True)
-        return backend_of(H).limit(H, low=0.0)
+            P = safe_sparse_dot(X, W, dense_output=True)
+        return P
 
     @property
     def _n_features_out(self) -> int:

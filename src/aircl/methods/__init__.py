@@ -1,7 +1,15 @@
 """The benchmark's learners, one a file, behind one small protocol."""
 
 from aircl.methods.method import IncompatibleError, Method, Setup
-from aircl.methods.registry import METHODS, MethodInfo, create_method, describe_method, list_methods, register_method
+from aircl.methods.registry import (
+    METHODS,
+    MethodInfo,
+    create_method,
+    describe_method,
+    list_methods,
+    register_method,
+    resolve_options,
+)
 
 __all__ = [
     "METHODS",
@@ -13,4 +21,5 @@ __all__ = [
     "describe_method",
     "list_methods",
     "register_method",
+    "resolve_options",
 ]

@@ -65,7 +65,8 @@ class Method(ABC):
     Attributes
     ----------
     consumes : {"features", "images"}
-        What batches hold: rows of features, or images as `aircl.inputs` has them.
+        What batches hold: rows of features, or images as `aircl.inputs` has them. A method for which that depends on
+        its options overrides `inputs_for`.
     uses_phase_ends : bool
         Whether the method must be told where phases end even in an online stream; the report marks it.
     analytic : bool
@@ -79,9 +80,30 @@ class Method(ABC):
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
 
+    @classmethod
+    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+        """Return all options of the method with their values, where some are given; a run saves them.
+
+        A method that names its options refuses others with a ValueError. This one takes what it is given.
+        """
+        return dict(options)
+
+    @classmethod
+    def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
+        """Return what batches hold with some options: by default what the method `consumes` with any."""
+        return cls.consumes
+
+    @classmethod
+    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
+        """Return what a reader of the results should know of the method with some options, a sentence each."""
+        return ["It is told where phases end."] if online and cls.uses_phase_ends else []
+
     @abstractmethod
     def learn(self, inputs: Batch, labels: Labels) -> None:
-        """Learn one batch of the stream; it may hold new classes."""
+        """Learn one batch of the stream; it may hold new classes.
+
+        Where phase ends are announced, it may be put aside until then and learned with the rest of its phase.
+        """
 
     @abstractmethod
     def predict(self, encoded: Any) -> Labels:
@@ -102,7 +124,7 @@ class Method(ABC):
 
     @property
     def samples_kept(self) -> int:
-        """How many training samples the method holds on to."""
+        """How many training samples the method holds on to, beyond those of a phase whose end will be announced."""
         return 0
 
     def facts(self) -> dict[str, Any]:

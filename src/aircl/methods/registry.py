@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from aircl.methods.method import Method, Setup
 from aircl.registry import Registry
@@ -15,6 +17,12 @@ METHODS: Registry[type[Method]] = Registry("method")
 
 # A package adds methods by an entry point of this group that names a module; importing it registers them.
 ENTRY_POINTS = "aircl.methods"
+
+# Importing a module registers its methods.
+MODULES = (
+    "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes",
+    "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
+)  # fmt: skip
 
 
 def register_method(name: str) -> Callable[[type[Method]], type[Method]]:
@@ -52,24 +60,55 @@ class MethodInfo:
         What it learns from: "features" or "images".
     description : str
         One line.
+    options : dict
+        Names of the options, with their defaults in a stream with phases; empty if the method does not name any.
     """
 
     name: str
     kind: str
     description: str
+    options: dict[str, Any]
 
 
 def describe_method(name: str) -> MethodInfo:
     """Return what a method is."""
     load_methods()
     method = METHODS[name]
-    return MethodInfo(name, method.consumes, (inspect.getdoc(method) or "").partition("\n")[0])
+    description = (inspect.getdoc(method) or "").partition("\n")[0]
+    options = method.resolve_options({}, online=False)
+    return MethodInfo(name, method.inputs_for(options), description, options)
+
+
+def resolve_options(name: str, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+    """Return all options of a method with their values, where some are given.
+
+    Raises
+    ------
+    ValueError
+        For an option that the method has not, or a value that it does not take; the message names the method.
+
+    Examples
+    --------
+    >>> from aircl.methods import resolve_options
+    >>> options = resolve_options("er", {"memory": 500}, online=True)
+    >>> options["memory"], options["optimiser"]
+    (500, 'adam')
+    >>> resolve_options("lwf", {"memory": 500}, online=True)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: lwf: there is no option 'memory'. Allowed: epochs, updates, optimiser, learning_rate, momentum, ...
+    """
+    load_methods()
+    try:
+        return METHODS[name].resolve_options(options, online=online)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 @functools.cache
 def load_methods() -> None:
     """Import our methods, and those that installed packages announce."""
-    import aircl.methods.analytic  # noqa: F401
+    for module in MODULES:
+        import_module(f"aircl.methods.{module}")
 
     for entry in entry_points(group=ENTRY_POINTS):
         entry.load()

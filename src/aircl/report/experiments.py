@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -261,6 +261,8 @@ class Experiment:
         AIR and ACIL first, the others in the order in which they ran.
     config : mapping
         What was asked for, as `run.json` holds it; empty if that is not known.
+    notes : mapping of str to list of str
+        What a reader should know of methods, by their names.
     """
 
     dataset: str
@@ -269,6 +271,7 @@ class Experiment:
     order: str
     methods: tuple[MethodResults, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -340,7 +343,8 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     """
     directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
     if isinstance(directory, RunDirectory):
-        configs = _configs(directory.about)
+        about = directory.about
+        configs = list(zip(_configs(about), _notes(about), strict=False))
         rows = directory.rows()
     else:
         configs, rows = [], list(directory)
@@ -368,8 +372,8 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
                 )
                 for method in _in_order(methods)
             ),
-            next(
-                (config for config in configs if all(config.get(n) == v for n, v in zip(_NAMES, key, strict=False))), {}
+            *next(
+                (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False))), ({}, {})
             ),
         )
         for key, methods in jobs.items()
@@ -400,6 +404,15 @@ def _configs(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     config = about.get("config")
     experiments = config.get("experiments") if isinstance(config, Mapping) else None
     return [one for one in experiments if isinstance(one, Mapping)] if isinstance(experiments, list) else []
+
+
+def _notes(about: Mapping[str, Any]) -> Iterator[dict[str, list[str]]]:
+    """Yield what `run.json` says that a reader should know of methods, experiment by experiment, without end."""
+    described = about.get("methods")
+    for methods in described if isinstance(described, list) else []:
+        yield {name: method["notes"] for name, method in methods.items() if method.get("notes")}
+    while True:
+        yield {}
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

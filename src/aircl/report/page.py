@@ -222,11 +222,17 @@ def _headline(comparison: Comparison) -> dict[str, Any] | None:
 def _facts(about: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return groups of facts: what `run.json` says, nested values by their path."""
     times = {"started": _when(about.get("started")), "finished": _when(about.get("finished")) or "not yet"}
-    general = [(key, times.get(key) or _plain(v)) for key, v in about.items() if not isinstance(v, Mapping)]
+    general = [
+        (key, times.get(key) or _plain(v))
+        for key, v in about.items()
+        if not isinstance(v, Mapping) and not _is_table(v)
+    ]
     groups = [("run", general)]
     for key, value in about.items():
         if isinstance(value, Mapping):
             groups += _group(key, value)
+        elif _is_table(value):
+            groups += [(f"{key} of experiment {number}", _told(item)) for number, item in enumerate(value, 1)]
     return [(name, facts) for name, facts in groups if facts]
 
 
@@ -238,6 +244,10 @@ def _group(name: str, values: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
             for number, item in enumerate(value, 1):
                 groups += _group(f"{key.removesuffix('s')} {number}", item)
     return groups
+
+
+def _told(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, _plain(value)) for key, value in values.items()]
 
 
 def _is_table(value: Any) -> bool:

@@ -15,7 +15,7 @@ from aircl.benchmark.contract.laws import LAWS
 from aircl.benchmark.contract.material import prepare_material
 from aircl.benchmark.contract.pupil import Factory, ViolationError, describe
 from aircl.benchmark.contract.randomness import global_randomness
-from aircl.methods import METHODS, IncompatibleError, list_methods
+from aircl.methods import METHODS, IncompatibleError, Method, list_methods
 
 Result = Literal["passed", "failed", "skipped"]
 
@@ -92,6 +92,8 @@ def check_method(
         list_methods()
         method = METHODS[method]
     consumes = getattr(method, "consumes", "features")
+    if isinstance(method, type) and issubclass(method, Method):
+        consumes = method.inputs_for(options or {})
     if consumes not in ("features", "images"):
         return _all(checks, "failed", f"consumes is {consumes!r}; it should be 'features' or 'images'.")
     analytic = bool(getattr(method, "analytic", False))

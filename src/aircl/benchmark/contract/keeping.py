@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,15 +14,26 @@ import numpy.typing as npt
 from aircl.benchmark.contract.exam import Exam
 from aircl.benchmark.contract.kept_samples import SampleSearch
 from aircl.benchmark.contract.pupil import Pupil, ViolationError, told
+from aircl.methods import IncompatibleError
 from aircl.scenarios import Phase
 from aircl.scenarios.stream import Indices
 
 
 def keeps_what_it_says(exam: Exam) -> str:
-    """Search for training rows in the object and in its files, whenever a phase is over."""
+    """Search for training rows in the object and in its files, whenever a phase is over.
+
+    In an online stream, in which the method may not be told that, every sample counts at any time.
+    """
+    kept, learned, found = _keeping(exam, exam.pupil(), "")
+    with suppress(IncompatibleError):  # not every method takes an online stream
+        found = max(found, _keeping(exam, exam.pupil(online=True), " of an online stream")[2])
+    return f"it says {kept} of {learned} samples; {found} training rows were found."
+
+
+def _keeping(exam: Exam, pupil: Pupil, stream: str) -> tuple[int, int, int]:
+    """Return how many samples a method says that it keeps, has learned, and was found to have at most."""
     # A mean of one row or of two may be a row, or give one away; classes here have more.
     trains = exam.material.phases(phases=3, at_most=12)
-    pupil = exam.pupil()
     number = found_at_most = 0
     for lesson in exam.course(*trains):
         pupil.attend(lesson)
@@ -33,10 +45,11 @@ def keeps_what_it_says(exam: Exam) -> str:
             found_at_most = max(found_at_most, len(distinct))
             if len(distinct) > kept:
                 raise ViolationError(
-                    f"after phase {number} it says that it keeps {kept} samples, but {len(distinct)} of its training "
-                    f"rows are in {' and '.join(list(found)[:3])}. Count them in samples_kept, or let go of them."
+                    f"after phase {number}{stream} it says that it keeps {kept} samples, but {len(distinct)} of its "
+                    f"training rows are in {' and '.join(list(found)[:3])}. Count them in samples_kept, or let go of "
+                    "them."
                 )
-    return f"it says {kept} of {pupil.learned} samples; {found_at_most} training rows were found."
+    return kept, pupil.learned, found_at_most
 
 
 def leaves_inputs_alone(exam: Exam) -> str:

@@ -1,0 +1,198 @@
+"""DS-AL: a main stream, and a compensation stream that learns what the main one misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aircl.classifiers.features import dense_unless
+from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.engine import Learner, Ridge, Statistics
+from aircl.engine.backend import Array
+from aircl.engine.linear import LinearSolution
+from aircl.engine.memory import OnDisk
+from aircl.engine.parts import Phased
+from aircl.engine.solve import solve_ridge
+from aircl.engine.statistics import BLOCK_BYTES, grown
+from aircl.expansion import RandomReLU
+
+
+class TwoStreams(Phased):
+    """Second moments of ReLU features and tanh features side by side, and the residuals of the closed phases.
+
+    Rows are [h, t], main and compensation features of equal width f. The residual Y - hW of a phase enters the
+    compensation stream as t'(Y - hW) = t'Y - (t'h) W: class sums and a block of the phase's second moments. So the
+    residual is of the whole phase, whatever its batches, and no row is kept.
+    """
+
+    name = "two-streams"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.residual = np.zeros((0, self.width))  # sums of t' residual over the closed phases, by class
+
+    @property
+    def width(self) -> int:
+        """The width f of one stream."""
+        return self.n_features // 2
+
+    def targets(self, W: Array) -> Array:
+        """Return t'(residual) of all phases, shape (C, f), given the main weights W for the open one.
+
+        Of the open phase only the columns of its new classes count ("previous label cleansing").
+        """
+        targets = grown(self.residual, self.n_classes)[: self.n_classes].copy()
+        new = slice(self.n_closed, self.n_classes)
+        part = self.part("open")
+        if part.count.any():
+            cross = part.gram(np.ones(self.n_classes))[self.width :, : self.width]  # t'h, in the lower triangle
+            targets[new] += part.sums[new, self.width :] - (cross @ W[:, new].astype(cross.dtype)).T
+        return targets
+
+    def arrays(self) -> dict[str, Array | OnDisk]:
+        """Return everything that was learned as named NumPy arrays, sealed."""
+        return super().arrays() | {"residual": self.residual}
+
+    def _restore(self, arrays: Mapping[str, Array]) -> None:
+        super()._restore(arrays)
+        self.residual = arrays["residual"]
+
+
+@dataclass(frozen=True)
+class DualRidge:
+    """Two ridge regressions, the second on the residual of the first; the score is main + c compensation."""
+
+    gamma: float | str
+    compensation: float
+
+    def solve(self, learner: Learner, labels: Array) -> DualSolution:
+        """Return the weights of both streams."""
+        store = learner.store
+        assert isinstance(store, TwoStreams)
+        ones, f = np.ones(store.n_classes), store.width
+        main = Learner(store.total(slice(0, f)))
+        first = Ridge(self.gamma, "uniform", "mean").solve(main, labels)
+        G = store.total(slice(f, None)).gram(ones)
+        # The same ridge for the size of the features: tanh features are not as large as ReLU's.
+        size = np.trace(G) / np.trace(main.store.gram(ones))  # type: ignore[attr-defined]
+        second = solve_ridge(G, store.targets(first.W).T, float(first.gamma * size))
+        W = np.concatenate([first.W, self.compensation * second])
+        return DualSolution(rule=self, W=W.astype(store.dtype), main=first.W, gamma=first.gamma)
+
+
+@dataclass(kw_only=True)
+class DualSolution(LinearSolution):
+    """W of shape (2 f, C), the weights of both streams one below the other; and those of the main stream alone."""
+
+    main: Array
+
+
+class DSALClassifier(LinearClassifier):
+    """DS-AL: ACIL on ReLU features, plus c times a regression of its residual on tanh features of the same projection.
+
+    Parameters
+    ----------
+    gamma : float or "auto", default="auto"
+        The ridge of the main stream. That of the other is scaled by the mean squares of the two streams' features.
+    compensation : float, default=0.6
+        c, the share of the compensation stream. 0 is ACIL.
+    n_components : int, default=2048
+        Width f of the random projection.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the projection.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    class_count_ : array of shape (C,)
+    coef_ : array of shape (C, 2 f)
+        Both streams side by side.
+    gamma_ : float
+
+    Notes
+    -----
+    The residual is taken phase by phase, at `end_phase`, and counts for the classes that are new in the phase; the open
+    phase is in every prediction. Learning n rows costs O(4 n f^2): the second moments of both streams and between them,
+    so that no row of the phase is kept. What comes of it depends on the phases: no merging, no forgetting.
+
+    References
+    ----------
+    H. Zhuang et al., "DS-AL: A Dual-Stream Analytic Learning for Exemplar-Free Class-Incremental Learning", AAAI 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import DSALClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = DSALClassifier(n_components=300, random_state=0)
+    >>> for digits in ([0, 1, 2, 3, 4], [5, 6, 7], [8, 9]):
+    ...     phase = [i for i in range(900) if y[i] in digits]
+    ...     clf = clf.partial_fit(X[phase] / 16, y[phase]).end_phase()
+    >>> print(f"{clf.score(X[900:] / 16, y[900:]):.2f}")
+    0.96
+    """
+
+    takes_tensors: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        gamma: float | str = "auto",
+        *,
+        compensation: float = 0.6,
+        n_components: int = 2048,
+        random_state: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.compensation = compensation
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def end_phase(self) -> DSALClassifier:
+        """Close the phase: its residual joins the compensation stream.
+
+        Returns
+        -------
+        self : object
+        """
+        if self._has_learned():
+            store = self._learner.store
+            assert isinstance(store, TwoStreams)
+            with self._learner.computing():
+                store.residual = store.targets(self._solution().main)
+                super().end_phase()
+        return self
+
+    def _store_type(self) -> type[Statistics]:
+        return TwoStreams
+
+    def _rule(self) -> DualRidge:
+        return DualRidge(self.gamma, float(self.compensation))
+
+    def _make_expansion(self) -> RandomReLU:
+        return RandomReLU(self.n_components, random_state=self.random_state)
+
+    def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
+        size = X.shape[0] if whole else max(1, BLOCK_BYTES // (2 * self.n_components * X.dtype.itemsize))
+        for start in range(0, X.shape[0], max(size, 1)):
+            part = slice(start, min(start + size, X.shape[0]))
+            P = self.expansion_.project(dense_unless(X[part], True))
+            yield part, np.concatenate([np.maximum(P, 0), np.tanh(P)], axis=1)
+
+    def _check_parameters(self) -> None:
+        check_gamma(self.gamma, "auto")
+        if not isinstance(self.compensation, Real) or not 0 <= self.compensation < np.inf:
+            raise ValueError(f"compensation={self.compensation!r} is not possible. Use a finite number >= 0.")
+
+    def _solution(self, attribute: str | None = None) -> DualSolution:
+        solution = super()._solution(attribute)
+        assert isinstance(solution, DualSolution)
+        return solution
+
+    @property
+    def gamma_(self) -> float | None:
+        """The ridge of the main stream."""
+        return self._solution("gamma_").gamma

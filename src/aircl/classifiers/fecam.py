@@ -1,0 +1,233 @@
+"""FeCAM: every class an ellipsoid of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import linalg
+
+from aircl.classifiers.stream import StreamClassifier
+from aircl.engine import Learner, Statistics
+from aircl.engine.backend import NUMPY, Array
+from aircl.engine.memory import parse_bytes
+from aircl.engine.per_class import PerClass
+from aircl.engine.statistics import rounding
+
+# Relative to a correlation of 1: keeps a covariance without shrinkage, of fewer samples than features, regular.
+RIDGE = 1e-9
+
+
+class Distance(Protocol):
+    """The squared distance of rows (n, f) from one class, shape (n,)."""
+
+    def __call__(self, X: Array) -> Array:
+        """Return the squared distances."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Euclidean, for a class without scatter: its covariance is the unit matrix."""
+
+    mean: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Return |x - m|^2."""
+        squared: Array = ((X - self.mean) ** 2).sum(1)
+        return squared
+
+
+@dataclass(frozen=True)
+class FromMatrix:
+    """Under a correlation matrix of full rank, by its Cholesky factor L (f, f)."""
+
+    mean: Array
+    L: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Return |L^-1 (x - m)|^2."""
+        squared: Array = (linalg.solve_triangular(self.L, (X - self.mean).T, lower=True) ** 2).sum(0)
+        return squared
+
+
+@dataclass(frozen=True)
+class FromRows:
+    """Under the correlations of U'SU + c I: U of few rows (k, f), S a diagonal of signs, `scale` the deviations.
+
+    By Woodbury's identity, with z = (x - m) scale: (|z|^2 - (zU')K(zU')') / c for K = (c S + U U')^-1.
+    """
+
+    mean: Array
+    scale: Array
+    U: Array
+    K: Array
+    c: float
+
+    def __call__(self, X: Array) -> Array:
+        """Return the squared distances."""
+        Z = (X - self.mean) * self.scale
+        Q = Z @ self.U.T
+        squared: Array = ((Z**2).sum(1) - ((Q @ self.K) * Q).sum(1)) / self.c
+        return squared
+
+
+@dataclass(frozen=True)
+class Mahalanobis:
+    """Squared Mahalanobis distances to the class means, under shrunk covariances that are normalised to correlations.
+
+    Shrunk: S_y + shrinkage (V1 I + V2 (11' - I)), V1 the mean variance, V2 the mean covariance of S_y.
+    """
+
+    shrinkage: float
+
+    def solve(self, learner: Learner, labels: Array) -> MahalanobisSolution:
+        """Return a distance for every class."""
+        store = learner.store
+        assert isinstance(store, PerClass)
+        means = store.sums / store.count[:, None]
+        distances = []
+        for slot, (count, mean) in enumerate(zip(store.count, means, strict=True)):
+            R, A = store.moment(slot)
+            if R is not None:
+                distance = self.from_rows(R.astype(np.float64) / np.sqrt(count), mean, store.dtype)
+            else:
+                assert A is not None
+                distance = self.from_matrix(NUMPY.symmetric(A.astype(np.float64)) / count, mean, store.dtype)
+            distances.append(distance)
+        return MahalanobisSolution(self, distances)
+
+    def from_matrix(self, A: Array, mean: Array, dtype: np.dtype[Any]) -> Distance:
+        """Return the distance for the covariance S = A - m'm, given A (f, f)."""
+        S, f = A - np.outer(mean, mean), len(A)
+        variances = np.diag(S)
+        if variances.sum() <= rounding(dtype, f, float(np.trace(A))):
+            return Round(mean.astype(dtype))
+        variance = variances.mean()
+        covariance = (S.sum() - variance * f) / max(1, f * (f - 1))
+        S += self.shrinkage * (covariance + (variance - covariance) * np.eye(f))
+        deviations = _deviations(np.diag(S))
+        correlations = S / np.outer(deviations, deviations)
+        for ridge in (RIDGE, 1e-6, 1e-3):  # rounding may have pushed an eigenvalue below zero, if the mean is large
+            L, failed = linalg.lapack.dpotrf(correlations + ridge * np.eye(f), lower=True, clean=True)
+            if not failed:
+                return FromMatrix(mean.astype(dtype), L.astype(dtype))
+        return Round(mean.astype(dtype))
+
+    def from_rows(self, R: Array, mean: Array, dtype: np.dtype[Any]) -> Distance:
+        """Return the distance for the covariance S = R'R - m'm, given few rows R (r, f)."""
+        f = R.shape[1]
+        # The same in an orthonormal basis of the rows, where it is small: S = Q'(T'T - q'q)Q = U'U.
+        Q, T = np.linalg.qr(R.T)
+        eigenvalues, V = np.linalg.eigh(T @ T.T - np.outer(mean @ Q, mean @ Q))
+        U = (V * np.sqrt(eigenvalues.clip(min=0.0))).T @ Q.T
+        variances = (U**2).sum(0)
+        if variances.sum() <= rounding(dtype, f, float((R**2).sum())):
+            return Round(mean.astype(dtype))
+        variance = variances.mean()
+        covariance = ((U.sum(1) ** 2).sum() - variance * f) / max(1, f * (f - 1))
+        deviations = _deviations(variances + self.shrinkage * variance)
+        c = max(self.shrinkage * (variance - covariance), RIDGE * float((deviations**2).mean()))
+        U = np.concatenate([U, np.full((1, f), np.sqrt(self.shrinkage * abs(covariance)))])
+        sign = np.append(np.ones(len(U) - 1), np.copysign(1.0, covariance))
+        K = np.linalg.inv(np.diag(c * sign) + U @ U.T)
+        mean, deviations, U, K = (array.astype(dtype) for array in (mean, deviations, U, K))
+        return FromRows(mean, deviations, U, K, float(c))
+
+
+def _deviations(variances: Array) -> Array:
+    """Return standard deviations to divide by."""
+    deviations: Array = np.sqrt(np.maximum(variances, RIDGE * variances.mean()))
+    return deviations
+
+
+@dataclass(frozen=True)
+class MahalanobisSolution:
+    """One distance a class, by slot."""
+
+    rule: Mahalanobis
+    distances: list[Distance]
+
+    def scorer(self, order: Array) -> Callable[[Array], Array]:
+        """Return the function from features to negative distances."""
+        distances = [self.distances[slot] for slot in order]
+        return lambda X: -np.stack([distance(X) for distance in distances], axis=1)
+
+
+class FeCAMClassifier(StreamClassifier):
+    """FeCAM: the nearest class mean under every class's own covariance, shrunk and normalised to correlations.
+
+    Parameters
+    ----------
+    shrinkage : float, default=1.0
+        How much of the mean variance and the mean covariance of a class is added to its covariance, >= 0.
+    power : float, default=0.5
+        Tukey's transform: features become sign(x)|x|^power first, which makes them more Gaussian. 1: as they are.
+    expansion : transformer, default=None
+        Applied to X first.
+    memory_limit : int or str, default=None
+        Bytes, or a text such as "4GB", that the second moments may take.
+    random_state : int, RandomState instance or None, default=None
+        Seed of an expansion that has none of its own.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    class_count_ : array of shape (C,)
+
+    Notes
+    -----
+    Statistics are those of store="per-class", so it merges and forgets. Learning n rows costs O(n f^2). A prediction
+    costs O(n_y f) a class for classes of few samples, O(f^2) beyond: hundreds of times that of a linear classifier.
+    A class without scatter, such as one of one sample, is round: its covariance is the unit matrix.
+
+    References
+    ----------
+    D. Goswami et al., "FeCAM: Exploiting the Heterogeneity of Class Distributions in Exemplar-Free Continual Learning",
+    NeurIPS 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import FeCAMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = FeCAMClassifier().fit(X[:900], y[:900])
+    >>> print(f"{clf.score(X[900:], y[900:]):.2f}")
+    0.97
+    """
+
+    takes_tensors: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        shrinkage: float = 1.0,
+        *,
+        power: float = 0.5,
+        expansion: Any = None,
+        memory_limit: int | str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.shrinkage = shrinkage
+        self.power = power
+        self.expansion = expansion
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+
+    def _store_type(self) -> type[Statistics]:
+        return PerClass
+
+    def _rule(self) -> Mahalanobis:
+        return Mahalanobis(float(self.shrinkage))
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.shrinkage, Real) or not 0 <= self.shrinkage < np.inf:
+            raise ValueError(f"shrinkage={self.shrinkage!r} is not possible. Use a finite number >= 0.")
+        if not isinstance(self.power, Real) or not 0 < self.power < np.inf:
+            raise ValueError(f"power={self.power!r} is not possible. Use a finite number > 0.")
+        parse_bytes(self.memory_limit)
+
+    def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
+        for part, features in super()._features(X, whole=whole):
+            yield part, features if self.power == 1 else np.sign(features) * np.abs(features) ** self.power

@@ -1,0 +1,98 @@
+"""NCM: the class whose mean points the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aircl.classifiers.stream import StreamClassifier
+from aircl.engine import Learner, Statistics
+from aircl.engine.backend import Array, backend_of
+from aircl.engine.means import Means
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """The cosine between a row and every class mean."""
+
+    def solve(self, learner: Learner, labels: Array) -> CosineSolution:
+        """Return the directions of the class means."""
+        store = learner.store
+        assert isinstance(store, Means)
+        return CosineSolution(self, store.backend.cast(_unit(store.means), store.dtype))
+
+
+@dataclass(frozen=True)
+class CosineSolution:
+    """Unit class means, shape (C, f)."""
+
+    rule: Cosine
+    means: Array
+
+    def scorer(self, order: Array) -> Callable[[Array], Array]:
+        """Return the function from features to cosines."""
+        M = self.means[order].T
+        return lambda X: _unit(X) @ M
+
+
+def _unit(X: Array) -> Array:
+    """Return the rows of X at length 1; a row of zeros stays."""
+    length = (X**2).sum(1) ** 0.5
+    unit: Array = X / (length + (length == 0))[:, None]
+    return backend_of(X).cast(unit, X.dtype)
+
+
+class NCMClassifier(StreamClassifier):
+    """NCM, on frozen features also called SimpleCIL: nearest class mean by cosine.
+
+    Parameters
+    ----------
+    expansion : transformer, default=None
+        Applied to X first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of an expansion that has none of its own.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    class_count_ : array of shape (C,)
+    means_ : array of shape (C, f)
+
+    Notes
+    -----
+    Learning n rows costs O(n f), memory is C f numbers, and any stream gives the same means: it merges, and it forgets
+    rows and classes. Every class has the same say whatever its count, but all have the same round shape.
+
+    References
+    ----------
+    T. Mensink et al., "Distance-Based Image Classification: Generalizing to New Classes at Near-Zero Cost", 2013.
+    D.-W. Zhou et al., "Revisiting Class-Incremental Learning with Pre-Trained Models" (SimpleCIL), 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import NCMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = NCMClassifier().fit(X[:900], y[:900])
+    >>> print(f"{clf.score(X[900:], y[900:]):.2f}")
+    0.88
+    """
+
+    def __init__(self, *, expansion: Any = None, random_state: Any = None) -> None:
+        self.expansion = expansion
+        self.random_state = random_state
+
+    def _store_type(self) -> type[Statistics]:
+        return Means
+
+    def _rule(self) -> Cosine:
+        return Cosine()
+
+    @property
+    def means_(self) -> Array:
+        """The mean of every class, shape (C, f); zeros for classes not seen yet."""
+        self._require_learned("means_")
+        store = self._learner.store
+        assert isinstance(store, Means)
+        return self._by_class(store.means)

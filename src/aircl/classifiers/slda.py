@@ -1,0 +1,106 @@
+"""SLDA: linear discriminant analysis of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from aircl.classifiers.linear import LinearClassifier
+from aircl.engine import Learner, Statistics
+from aircl.engine.backend import Array
+from aircl.engine.linear import LinearSolution
+from aircl.engine.shared import Shared
+from aircl.engine.solve import solve_ridge
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Gaussian classes of one covariance: score x'P m_y - m_y'P m_y / 2 with P = ((1 - e) S + e I)^-1."""
+
+    shrinkage: float
+
+    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
+        """Return the discriminant functions."""
+        store = learner.store
+        assert isinstance(store, Shared)
+        backend, count = store.backend, store.count
+        means = store.sums / backend.column(count, store.sums)
+        W = solve_ridge((1.0 - self.shrinkage) * store.within(count), means.T, self.shrinkage)
+        return LinearSolution(rule=self, W=backend.cast(W, store.dtype), b=-0.5 * (means.T * W).sum(0))
+
+
+class SLDAClassifier(LinearClassifier):
+    """SLDA: class means and ONE covariance, both exact on any stream; all classes are equally likely.
+
+    Parameters
+    ----------
+    shrinkage : float, default=1e-4
+        e in the precision matrix ((1 - e) S + e I)^-1, in [0, 1].
+    expansion : transformer, default=None
+        Applied to X first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of an expansion that has none of its own.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    class_count_ : array of shape (C,)
+    coef_ : array of shape (C, f)
+    intercept_ : array of shape (C,)
+
+    Notes
+    -----
+    Statistics are those of store="shared": learning n rows costs O(n f^2), memory is f^2 + C f numbers. S is the
+    within-class scatter over n, as in scikit-learn's LinearDiscriminantAnalysis(solver="lsqr"), whose decision function
+    is this one plus the logarithms of the priors.
+
+    References
+    ----------
+    T. Hayes, C. Kanan, "Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis", CVPR-W 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import SLDAClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = SLDAClassifier().fit(X[:900], y[:900])
+    >>> print(f"{clf.score(X[900:], y[900:]):.2f}")
+    0.92
+    """
+
+    def __init__(self, shrinkage: float = 1e-4, *, expansion: Any = None, random_state: Any = None) -> None:
+        self.shrinkage = shrinkage
+        self.expansion = expansion
+        self.random_state = random_state
+
+    def _store_type(self) -> type[Statistics]:
+        return Shared
+
+    def _rule(self) -> Discriminant:
+        return Discriminant(float(self.shrinkage))
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.shrinkage, Real) or not 0 <= self.shrinkage <= 1:
+            raise ValueError(f"shrinkage={self.shrinkage!r} is not possible. Use a number from 0 to 1.")
+
+    @property
+    def intercept_(self) -> Array:
+        """-m_y'P m_y / 2 of every class, shape (C,)."""
+        b = self._solution("intercept_").b
+        assert b is not None
+        return self._by_class(b)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the posterior of equally likely Gaussian classes: a softmax of the scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p : array of shape (n_samples, n_classes)
+        """
+        X, backend = self._check_query(X), self._backend
+        return self._fill_unseen([backend.softmax(backend.double(scores)) for scores in self._scores(X)], X, 0.0)

@@ -1,0 +1,19 @@
+"""AEF-OCL."""
+
+from __future__ import annotations
+
+from aircl.classifiers.aefocl import AEFOCLClassifier
+from aircl.methods.classifier import AnalyticMethod
+from aircl.methods.registry import register_method
+
+
+@register_method("aef-ocl")
+class AefOcl(AnalyticMethod):
+    """AEF-OCL: ACIL on a stream that Gaussian pseudo-features fill up to balance whenever it is solved."""
+
+    estimator = AEFOCLClassifier
+
+    def make(self) -> AEFOCLClassifier:
+        """Return AEF-OCL behind the buffer."""
+        setup = self.setup
+        return AEFOCLClassifier(setup.gamma, expansion=self.buffer, random_state=setup.seed)

@@ -1,0 +1,129 @@
+"""Classifiers of a stream as methods of the benchmark."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aircl.classifiers.linear import LinearClassifier
+from aircl.classifiers.stream import StreamClassifier
+from aircl.engine import StoreError
+from aircl.expansion import RandomReLU
+from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
+from aircl.scenarios import Phase
+
+
+class ClassifierMethod(Method):
+    """A classifier that learns features batch by batch.
+
+    Attributes
+    ----------
+    estimator : type
+    options : tuple of str
+        Parameters of the estimator that are options of the method.
+    """
+
+    estimator: ClassVar[type[StreamClassifier]]
+    options: ClassVar[tuple[str, ...]] = ()
+    _classifier: StreamClassifier
+
+    @classmethod
+    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+        """Return all options with their values; those that there are not are errors."""
+        if unknown := sorted(set(options) - set(cls.options)):
+            allowed = ", ".join(cls.options) or "none"
+            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
+        parameters = inspect.signature(cls.estimator).parameters
+        return {name: options.get(name, parameters[name].default) for name in cls.options}
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._classifier = self.make()
+
+    def make(self) -> StreamClassifier:
+        """Return the classifier, as `setup` wants it."""
+        return self.estimator(**self.setup.options)
+
+    def learn(self, inputs: Floats, labels: Labels) -> None:
+        """Add a batch to the statistics."""
+        try:
+            self._classifier.partial_fit(inputs, labels)
+        except StoreError as error:
+            raise IncompatibleError(str(error)) from error
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether there is anything to predict with."""
+        return self._classifier.__sklearn_is_fitted__()
+
+    def refresh(self) -> None:
+        """Solve, if something was learned since."""
+        if self.has_learned:
+            self._classifier._solution()
+
+    def end_phase(self, phase: Phase) -> None:
+        """Close the phase."""
+        if self.has_learned:
+            self._classifier.end_phase()
+
+    def predict(self, encoded: Floats) -> Labels:
+        """Return the class of the highest score."""
+        labels: Labels = self._classifier.predict(encoded)
+        return labels
+
+    def save(self, directory: Path) -> None:
+        """Write the classifier."""
+        self._classifier.save(directory / "classifier.safetensors")
+
+    def restore(self, directory: Path) -> None:
+        """Read the classifier."""
+        self._classifier = type(self._classifier).load(directory / "classifier.safetensors")
+
+
+class AnalyticMethod(ClassifierMethod):
+    """A ridge regression on one-hot labels, behind a frozen random buffer if one is asked for."""
+
+    analytic = True
+    init: ClassVar[str] = "uniform"
+    _classifier: LinearClassifier
+
+    @property
+    def buffer(self) -> RandomReLU | None:
+        """The buffer that `setup` asks for, not fitted."""
+        width = self.setup.buffer
+        return None if width is None else RandomReLU(width, init=self.init, random_state=self.setup.seed)
+
+    def encode(self, inputs: Floats) -> Floats:
+        """Return the output of the buffer, shape (n, buffer): test samples pass it once."""
+        classifier: StreamClassifier = self._classifier
+        if not self.has_learned:  # the buffer follows from the seed and the width alone
+            classifier = self.make().partial_fit(np.zeros((1, inputs.shape[1]), inputs.dtype), [0])
+        features: Floats = classifier.expand(inputs)
+        return features
+
+    def predict(self, encoded: Floats) -> Labels:
+        """Return the class of the highest score."""
+        classes, scores = self.scores(encoded)
+        best: Labels = classes[scores.argmax(axis=1)]
+        return best
+
+    def scores(self, encoded: Floats) -> tuple[Labels, Floats]:
+        """Return the regression on one-hot targets."""
+        return self._classifier.classes_, encoded @ self._classifier.coef_.T.astype(encoded.dtype)
+
+    def weight_norms(self) -> tuple[Labels, Floats]:
+        """Return the norm of each class's column of W."""
+        return self._classifier.classes_, np.linalg.norm(self._classifier.coef_, axis=1)
+
+    def set_gamma(self, gamma: float) -> None:
+        """Use another ridge from now on; what was learned stays."""
+        self._classifier.set_params(gamma=gamma)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the gamma that was used last."""
+        gamma = self._classifier._solution().gamma if self.has_learned else None
+        return {} if gamma is None else {"gamma": float(gamma)}

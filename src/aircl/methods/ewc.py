@@ -1,0 +1,79 @@
+"""Elastic weight consolidation with replay (EWC++)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aircl.methods import gradient
+from aircl.methods.er import ExperienceReplay
+from aircl.methods.gradient.options import ReplayOptions
+from aircl.methods.method import Setup
+from aircl.methods.registry import register_method
+
+if TYPE_CHECKING:
+    from aircl.methods.gradient import Rows
+
+
+@dataclass(frozen=True)
+class ConsolidationOptions(ReplayOptions):
+    """Options of EWC++.
+
+    Attributes
+    ----------
+    penalty : float
+        Weight of sum F (theta - theta*)^2.
+    keep : float
+        What the importance F of earlier phases weighs when a phase is over; its own weighs 1 - keep.
+    """
+
+    penalty: float = 100.0
+    keep: float = 0.5
+
+    may_be_zero = ReplayOptions.may_be_zero | {"penalty", "keep"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.keep > 1:
+            raise ValueError(f"keep={self.keep!r} is not a share from 0 to 1.")
+
+
+@register_method("ewc++")
+class Consolidation(ExperienceReplay):
+    """EWC++: ER with a penalty on moving what mattered to earlier phases; head and all else that is trained.
+
+    References
+    ----------
+    .. [1] Kirkpatrick et al. "Overcoming catastrophic forgetting in neural networks." PNAS, 2017.
+    .. [2] Chaudhry et al. "Riemannian Walk for Incremental Learning." ECCV 2018.
+    """
+
+    uses_phase_ends = True
+    Options = ConsolidationOptions
+    options: ConsolidationOptions
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.anchor = gradient.Anchor(self.options.keep)
+
+    def update(self, batch: Rows) -> None:
+        """Make one step on the loss, then one on the penalty."""
+        assert self.optimiser is not None
+        self.optimiser.compute_gradients(self.loss(batch))
+        trained = self.student.trained_parameters()
+        self.anchor.note(trained)
+        self.optimiser.step()
+        self.anchor.pull(trained, self.optimiser, self.options.penalty)
+
+    def close_phase(self) -> None:
+        """Hold parameters where they are from now on."""
+        self.anchor.drop(self.student.trained_parameters())
+
+    def state(self) -> dict[str, Any]:
+        """Return memory and anchor."""
+        return {**super().state(), "anchor": self.anchor.state()}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with memory and anchor."""
+        super().resume(state)
+        self.anchor.restore(state["anchor"])

@@ -1,0 +1,282 @@
+"""What all gradient methods share: when they learn, from what, and how they stop and go on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.util import find_spec
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from aircl.inputs import Batch
+from aircl.methods import gradient
+from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
+from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
+
+if TYPE_CHECKING:
+    import torch
+
+    from aircl.methods.gradient import Optimiser, Rows, Student
+    from aircl.methods.gradient.views import Views
+    from aircl.scenarios import Phase
+
+# Rows that are predicted at a time: of features, and of images.
+FEATURES_AT_A_TIME, IMAGES_AT_A_TIME = 4096, 256
+
+
+class GradientMethod(Method):
+    """A network trained by gradient steps, on every batch as it comes (online) or on each phase when it ends.
+
+    A method says what is special about it by overriding some of: `loss`, `accompany`, `material`, `absorb`,
+    `close_phase`, and `state` and `resume` for what it keeps.
+
+    Attributes
+    ----------
+    Options : type
+        Its options, a dataclass; `options` are those in force.
+    generator : torch.Generator
+        Everything random is drawn from it.
+    student : Student
+        The network.
+    optimiser : Optimiser or None
+        Of the stream if it is online; else of the phase that is being trained on.
+
+    Notes
+    -----
+    In a stream with phases, batches are collected until the phase ends, trained on for several epochs, and let go of.
+    `samples_kept` counts what is kept beyond that: the memory. An online method trains on a batch when it comes and
+    keeps nothing but its memory.
+    """
+
+    Options: ClassVar[type[TrainingOptions]] = TrainingOptions
+    options: TrainingOptions
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if find_spec("torch") is None:
+            raise IncompatibleError("it is trained with torch, which is not installed: pip install 'aircl[torch]'.")
+        import torch
+
+        self.options = self.Options.resolve(setup.options, online=setup.online)
+        self.generator = torch.Generator().manual_seed(setup.seed)
+        self.views: Views = self.make_views()
+        self.student: Student = self.make_student()
+        self.optimiser: Optimiser | None = self.make_optimiser() if setup.online else None
+        # Columns of the logits that samples are told from; None: all.
+        self.compared: torch.Tensor | None = None
+        self._open: list[Rows] = []
+
+    @classmethod
+    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
+        """Return all options with their values; those that there are not are errors."""
+        return asdict(cls.Options.resolve(options, online=online))
+
+    @classmethod
+    def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
+        """Return "images" if the backbone is trained or images are augmented, else "features"."""
+        return "images" if cls.Options.resolve(options, online=False).on_images else "features"
+
+    # -- what makes a method --
+    def loss(self, batch: Rows) -> torch.Tensor:
+        """Return what a step makes smaller, for samples of the stream and what accompanies them."""
+        from torch.nn.functional import cross_entropy
+
+        logits, columns = self.answer(batch)
+        return cross_entropy(gradient.mask_logits(logits, self.compared), columns)
+
+    def accompany(self, rows: Rows) -> Rows:
+        """Return what a step is made with: samples of the stream, and perhaps some of a memory."""
+        return rows
+
+    def material(self, rows: Rows) -> Rows:
+        """Return what the epochs of a phase pass over: its samples, and perhaps others."""
+        return rows
+
+    def absorb(self, rows: Rows) -> None:
+        """Keep what is to be kept of samples that were trained on: a batch if online, else a phase."""
+
+    def close_phase(self) -> None:
+        """Do what is done when a phase is over, after `absorb`; online, only if the method `uses_phase_ends`."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what `resume` needs, beside network, optimiser and random state."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+
+    # -- learning --
+    def learn(self, inputs: Batch, labels: Labels) -> None:
+        """Train on a batch if the stream is online; else note it for the end of the phase."""
+        if not len(labels):
+            return
+        rows = self.rows(inputs, labels)
+        if not self.setup.online:
+            self._open.append(rows)
+            return
+        self.meet(rows)
+        for _ in range(self.options.updates):
+            self.update(self.accompany(rows))
+        self.absorb(rows)
+
+    def end_phase(self, phase: Phase) -> None:
+        """Train on the phase that was collected, and let go of it."""
+        rows, self._open = gradient.join(self._open), []
+        if gradient.count(rows):
+            self.meet(rows)
+            if isinstance(self.options, PhaseOptions) and self.options.compare == "phase":
+                self.compared = self.student.head.columns(rows["labels"])
+            self.optimiser = self.make_optimiser()
+            self.pass_over(self.material(rows), self.options.epochs)
+            self.optimiser = self.compared = None
+            self.absorb(rows)
+        self.close_phase()
+
+    def rows(self, inputs: Batch, labels: Labels) -> Rows:
+        """Return a batch as tensors of its own."""
+        import torch
+
+        return {"inputs": self.views.tensor(inputs), "labels": torch.tensor(np.asarray(labels, np.int64))}
+
+    def meet(self, rows: Rows) -> None:
+        """Make room for classes that are new."""
+        self.student.head.grow(rows["labels"].tolist())
+        if self.optimiser is not None:
+            self.optimiser.adapt()
+
+    def pass_over(self, rows: Rows, epochs: int, *, accompanied: bool = True) -> None:
+        """Train on samples, in another order in every epoch, in batches as equal in size as can be."""
+        import torch
+
+        n = gradient.count(rows)
+        for _ in range(epochs):
+            order = torch.randperm(n, generator=self.generator)
+            for places in order.tensor_split(ceil(n / self.setup.batch_size)):
+                batch = gradient.take(rows, places)
+                self.update(self.accompany(batch) if accompanied else batch)
+
+    def update(self, batch: Rows) -> None:
+        """Make one step."""
+        assert self.optimiser is not None
+        self.optimiser.minimise(self.loss(batch))
+
+    def answer(self, batch: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the logits of samples as training looks at them, and the columns of their labels."""
+        views = self.views.training(batch["inputs"], self.generator)
+        return self.student(views), self.student.head.columns(batch["labels"])
+
+    # -- predicting --
+    def encode(self, inputs: Batch) -> Any:
+        """Return float32 features, or uint8 pixels of the size that the network takes."""
+        return self.views.tensor(inputs).numpy()
+
+    def predict(self, encoded: Any) -> Labels:
+        """Return the class of the highest logit; before anything was trained on, one that was seen."""
+        classes = self.student.head.classes
+        if not classes:
+            return self._first_guess(len(encoded))
+        predicted: Labels = np.array(classes, np.int64)[self.logits(encoded).argmax(1)]
+        return predicted
+
+    def scores(self, encoded: Any) -> tuple[Labels, Floats] | None:
+        """Return probabilities: the softmax of the logits."""
+        classes = np.array(self.student.head.classes, np.int64)
+        order = np.argsort(classes)
+        logits = self.logits(encoded)[:, order]
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf)) if len(order) else logits
+        return classes[order], shares / shares.sum(axis=1, keepdims=True)
+
+    def weight_norms(self) -> tuple[Labels, Floats] | None:
+        """Return the norm of each class's row of the head."""
+        classes = np.array(self.student.head.classes, np.int64)
+        order = np.argsort(classes)
+        return classes[order], np.linalg.norm(self.student.head.weight.detach().numpy(), axis=1)[order]
+
+    def logits(self, encoded: Any) -> Floats:
+        """Return logits of shape (n, C), in the order in which classes came."""
+        return self._in_parts(self.student, encoded, len(self.student.head.classes))
+
+    def features(self, encoded: Any) -> Floats:
+        """Return the features below the head, shape (n, width)."""
+        return self._in_parts(self.student.features, encoded, self.setup.n_features)
+
+    def _in_parts(self, network: Any, encoded: Any, width: int) -> Floats:
+        import torch
+
+        size = FEATURES_AT_A_TIME if encoded.ndim == 2 else IMAGES_AT_A_TIME
+        with torch.inference_mode():
+            parts = [network(self.views.plain(part)).numpy() for part in gradient.pieces(torch.tensor(encoded), size)]
+        return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+
+    def _first_guess(self, n: int) -> Labels:
+        """Return a class of the open phase, which was not trained on yet, n times."""
+        if n and not self._open:
+            raise ValueError("it has learned nothing yet, so there is no class that it could predict.")
+        return np.full(n, int(self._open[0]["labels"][0]) if n else 0, np.int64)
+
+    # -- stopping and going on --
+    def save(self, directory: Path) -> None:
+        """Write network, optimiser, random state, the open phase and what the method keeps."""
+        from aircl.methods.gradient.state import write_state
+
+        write_state(
+            directory,
+            {
+                "student": self.student.state(),
+                "optimiser": None if self.optimiser is None else self.optimiser.state(),
+                "generator": self.generator.get_state(),
+                "flip": getattr(self.views, "flip", None),
+                "open": gradient.join(self._open),
+                "own": self.state(),
+            },
+        )
+
+    def restore(self, directory: Path) -> None:
+        """Read what `save` wrote."""
+        from aircl.methods.gradient.state import read_state
+
+        state = read_state(directory)
+        self.student.restore(state["student"])
+        if self.optimiser is not None:
+            self.optimiser.restore(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        if isinstance(self.views, gradient.ImageViews):
+            self.views.flip = state["flip"]
+        self._open = [state["open"]] if gradient.count(state["open"]) else []
+        self.resume(state["own"])
+
+    # -- parts --
+    def make_optimiser(self) -> Optimiser:
+        """Return a new optimiser of what is trained."""
+        options = self.options
+        groups = self.student.groups(options.learning_rate, options.backbone_rate)
+        return gradient.Optimiser(groups, options.optimiser, momentum=options.momentum)
+
+    def make_views(self) -> Views:
+        """Return how samples are looked at."""
+        if not self.options.on_images:
+            return gradient.FeatureViews()
+        return gradient.ImageViews(self._network().transform, augmented=bool(self.options.augment))
+
+    def make_student(self) -> Student:
+        """Return a network that has learned nothing."""
+        if not self.options.on_images:
+            return gradient.Student(self.setup.n_features)
+        # A copy: what the backbone of the setup is to other methods must not change.
+        trunk = copy.deepcopy(self._network().module)
+        return gradient.Student(self.setup.n_features, trunk, trained=self.options.unfreeze)
+
+    def _network(self) -> Any:
+        from aircl.backbones.network import Network
+
+        backbone = self.setup.backbone
+        if not isinstance(backbone, Network):
+            name = "none" if backbone is None else repr(backbone.name)
+            raise IncompatibleError(
+                f"to train on images it needs a backbone that is a network, such as base:resnet32; it got {name}."
+            )
+        return backbone

@@ -1,0 +1,146 @@
+"""Options of gradient methods: what can be set, what holds where nothing is set, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from types import NoneType
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options that all gradient methods have. Defaults are those of streams with phases; online ones have others.
+
+    Attributes
+    ----------
+    epochs : int
+        Passes over a phase; online streams are passed through once.
+    updates : int
+        Steps for every batch of an online stream.
+    optimiser : {"sgd", "adam"}
+        SGD; Adam in online streams.
+    learning_rate : float
+        1e-3, without a schedule; 5e-3 in online streams.
+    momentum : float
+        Of SGD.
+    unfreeze : bool
+        Train the backbone too, on images.
+    backbone_rate : float
+        Learning rate of the backbone, as a share of that of the head.
+    augment : bool or None
+        Move and mirror images in training; None: if the backbone is trained. Without it a frozen backbone's features
+        are computed once and cached.
+    """
+
+    epochs: int = 20
+    updates: int = 3
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    learning_rate: float = 1e-3
+    momentum: float = 0.9
+    unfreeze: bool = False
+    backbone_rate: float = 0.1
+    augment: bool | None = None
+
+    # What holds in an online stream instead of the defaults.
+    online: ClassVar[Mapping[str, Any]] = {"optimiser": "adam", "learning_rate": 5e-3}
+    # Numbers that may be 0; all others are above it.
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum", "backbone_rate"})
+
+    def __post_init__(self) -> None:
+        if self.augment is None:
+            object.__setattr__(self, "augment", self.unfreeze)
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not _fits(value, hints[field.name]):
+                raise ValueError(f"{field.name}={value!r} is not {_words(hints[field.name])}.")
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number and not (value > 0 or (value == 0 and field.name in self.may_be_zero)):
+                least = "at least 0" if field.name in self.may_be_zero else "above 0"
+                raise ValueError(f"{field.name}={value!r} is not {least}.")
+        if self.momentum >= 1:
+            raise ValueError(f"momentum={self.momentum!r} is not below 1.")
+
+    @property
+    def on_images(self) -> bool:
+        """Whether images are needed, not their features."""
+        return self.unfreeze or bool(self.augment)
+
+    @classmethod
+    def resolve(cls, given: Mapping[str, Any], *, online: bool) -> Self:
+        """Return the options with what was given, and the defaults of the setting for the rest.
+
+        Raises
+        ------
+        ValueError
+            For an option that there is not, with the allowed ones, and for a value that is not allowed.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"there is no option {name!r}.{hint} Allowed: {', '.join(known)}.")
+        if online and given.get("compare") == "phase":
+            raise ValueError("compare='phase' needs phases, which an online stream does not show. Use 'exposed'.")
+        return cls(**{**(cls.online if online else {}), **given})
+
+
+@dataclass(frozen=True)
+class PhaseOptions(TrainingOptions):
+    """Options of methods that learn from the samples of the present phase alone.
+
+    Attributes
+    ----------
+    compare : {"phase", "exposed"}
+        Which classes a sample is told from: those of its phase, so that no other row of the head is trained, or all
+        that were seen. In an online stream all, as it shows no phases.
+    """
+
+    compare: Literal["phase", "exposed"] = "phase"
+
+    online: ClassVar[Mapping[str, Any]] = {**TrainingOptions.online, "compare": "exposed"}
+
+
+@dataclass(frozen=True)
+class ReplayOptions(TrainingOptions):
+    """Options of methods that replay from a memory.
+
+    Attributes
+    ----------
+    memory : int
+        Samples that are kept at most.
+    replay : int
+        Samples of the memory beside every batch.
+
+    Notes
+    -----
+    The learning rate of streams with phases is 1e-2: a memory that keeps earlier classes in mind allows for longer
+    steps, which new classes need to get their share.
+    """
+
+    learning_rate: float = 1e-2
+    memory: int = 2000
+    replay: int = 32
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint is float:  # a whole number is one as well, but True is none
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if arguments := get_args(hint):
+        return any(_fits(value, argument) for argument in arguments)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(get_args(hint))}"
+    if get_origin(hint) is Union or get_args(hint):
+        return " or ".join(map(_words, get_args(hint)))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}[hint]

@@ -1,0 +1,58 @@
+"""The state of a method as two files: tensors as safetensors, the rest as JSON. Nothing in them is executed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+TENSORS, OTHERS = "tensors.safetensors", "state.json"
+# In the JSON file, a mapping with this key stands for the tensor of that name.
+MARK = "tensor"
+
+
+def write_state(directory: Path, state: dict[str, Any]) -> None:
+    """Write nested dictionaries and lists of tensors, numbers, strings, booleans and None.
+
+    Parameters
+    ----------
+    directory : Path
+    state : dict
+        Keys are strings.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    text = json.dumps(_without_tensors(state, "", tensors), indent=1)
+    save_file(tensors, directory / TENSORS)
+    (directory / OTHERS).write_text(text, encoding="utf-8")
+
+
+def read_state(directory: Path) -> dict[str, Any]:
+    """Read what `write_state` wrote."""
+    tensors = load_file(directory / TENSORS)
+    state: dict[str, Any] = _with_tensors(json.loads((directory / OTHERS).read_text(encoding="utf-8")), tensors)
+    return state
+
+
+def _without_tensors(value: Any, place: str, tensors: dict[str, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        # A copy of its own: safetensors refuses tensors that share their memory.
+        tensors[place] = value.detach().clone().contiguous()
+        return {MARK: place}
+    if isinstance(value, dict):
+        return {key: _without_tensors(item, f"{place}/{key}" if place else key, tensors) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_tensors(item, f"{place}/{number}", tensors) for number, item in enumerate(value)]
+    return value
+
+
+def _with_tensors(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {MARK} and isinstance(value[MARK], str):
+            return tensors[value[MARK]]
+        return {key: _with_tensors(item, tensors) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_tensors(item, tensors) for item in value]
+    return value

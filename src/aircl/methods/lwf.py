@@ -1,0 +1,101 @@
+"""Learning without forgetting (LwF)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aircl.methods import gradient
+from aircl.methods.gradient.method import GradientMethod
+from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
+from aircl.methods.method import Setup
+from aircl.methods.registry import register_method
+
+if TYPE_CHECKING:
+    import torch
+
+    from aircl.methods.gradient import Rows, Student
+
+
+@dataclass(frozen=True)
+class DistillationOptions(TrainingOptions):
+    """Options of methods that learn from a teacher.
+
+    Attributes
+    ----------
+    distillation : float
+        Weight of the teacher's answers beside the labels.
+    temperature : float
+        That softens answers.
+    """
+
+    distillation: float = 0.2
+    temperature: float = 2.0
+
+    may_be_zero = TrainingOptions.may_be_zero | {"distillation"}
+
+
+@dataclass(frozen=True)
+class LwFOptions(DistillationOptions, PhaseOptions):
+    """Options of LwF: those of a teacher, and which classes a sample is told from."""
+
+    online = PhaseOptions.online
+
+
+class Taught(GradientMethod):
+    """A student that is held to the answers of a teacher: itself, as it was after the previous phase or batch."""
+
+    Options: ClassVar[type[TrainingOptions]] = DistillationOptions
+    options: DistillationOptions
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.teacher: Student | None = None
+
+    def loss(self, batch: Rows) -> torch.Tensor:
+        """Return the cross-entropy, plus the distillation over the classes that the teacher knows."""
+        from torch.nn.functional import cross_entropy
+
+        views = self.views.training(batch["inputs"], self.generator)
+        logits = self.student(views)
+        columns = self.student.head.columns(batch["labels"])
+        loss = cross_entropy(gradient.mask_logits(logits, self.compared), columns)
+        if self.teacher is not None and self.options.distillation:
+            taught = self.teacher(views)
+            loss = loss + self.options.distillation * gradient.distillation_loss(
+                logits, taught, self.options.temperature
+            )
+        return loss
+
+    def absorb(self, rows: Rows) -> None:
+        """Take the network as it is now for a teacher."""
+        self.teacher = self.student.teacher()
+
+    def state(self) -> dict[str, Any]:
+        """Return the teacher."""
+        return {"teacher": None if self.teacher is None else self.teacher.state()}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with the teacher."""
+        if state["teacher"] is not None:
+            self.teacher = self.make_student()
+            self.teacher.restore(state["teacher"])
+            self.teacher.requires_grad_(False)
+
+
+@register_method("lwf")
+class LearningWithoutForgetting(Taught):
+    """LwF: the labels of new samples, and the answers that the network gave to them before it learned them.
+
+    Notes
+    -----
+    In a stream with phases on the features of a frozen backbone, nothing moves the answers for earlier classes while a
+    sample is told from the classes of its phase alone: distillation has nothing to do, and LwF is fine-tuning.
+
+    References
+    ----------
+    .. [1] Li & Hoiem. "Learning without Forgetting." IEEE TPAMI, 2018.
+    """
+
+    Options = LwFOptions
+    options: LwFOptions

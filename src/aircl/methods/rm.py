@@ -1,0 +1,137 @@
+"""Rainbow memory (RM)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import cos, pi
+from typing import TYPE_CHECKING, Any
+
+from aircl.methods import gradient
+from aircl.methods.gradient.method import GradientMethod
+from aircl.methods.gradient.options import ReplayOptions
+from aircl.methods.method import Setup
+from aircl.methods.registry import register_method
+
+if TYPE_CHECKING:
+    from aircl.methods.gradient import Rows
+    from aircl.methods.gradient.views import Views
+
+
+@dataclass(frozen=True)
+class RainbowOptions(ReplayOptions):
+    """Options of RM.
+
+    Attributes
+    ----------
+    views : int
+        Changed views of a sample that vote on its class.
+    noise : float
+        Size of the noise that changes features, as a share of their root mean square; images are moved and mirrored.
+    memory_epochs : int
+        Passes over the memory when a phase is over: 256 as published, which takes long on images.
+    """
+
+    views: int = 12
+    noise: float = 0.5
+    memory_epochs: int = 32
+
+    may_be_zero = ReplayOptions.may_be_zero | {"memory_epochs"}
+
+
+@register_method("rm")
+class RainbowMemory(GradientMethod):
+    """RM: a class-balanced memory of sure and unsure samples, trained on beside the stream and after each phase.
+
+    Notes
+    -----
+    In a stream with phases, all samples of a phase are judged when it ends. Online, a sample is judged when it comes,
+    and those in memory again when a phase is over, which the method has to be told.
+
+    References
+    ----------
+    .. [1] Bang et al. "Rainbow Memory: Continual Learning with a Memory of Diverse Samples." CVPR 2021.
+    """
+
+    uses_phase_ends = True
+    Options = RainbowOptions
+    options: RainbowOptions
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.memory = gradient.BalancedMemory(self.options.memory)
+        self._fresh = False  # whether something came into memory since it was last trained on
+
+    @classmethod
+    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
+        """Say that views of features are noise."""
+        notes = super().notes_for(options, online=online)
+        if cls.inputs_for(options) == "features":
+            notes.append("The views that vote on uncertainty are cached features with noise, not augmented images.")
+        return notes
+
+    @property
+    def samples_kept(self) -> int:
+        """The samples in memory."""
+        return len(self.memory)
+
+    def make_views(self) -> Views:
+        """Return views with the noise of the options."""
+        views = super().make_views()
+        if isinstance(views, gradient.FeatureViews):
+            views.noise = self.options.noise
+        return views
+
+    def accompany(self, rows: Rows) -> Rows:
+        """Add samples of the memory, others at every step."""
+        return gradient.join([rows, self.memory.draw(self.options.replay, self.generator)])
+
+    def absorb(self, rows: Rows) -> None:
+        """Offer the samples to the memory, with how uncertain the network is of them."""
+        if not self.setup.online:
+            self._judge_memory()
+        self.memory.add(self._judged(rows))
+        self._fresh = True
+
+    def close_phase(self) -> None:
+        """Train on the memory alone, with a learning rate that falls along a cosine and rises again."""
+        if not self._fresh:
+            return
+        stream, self.optimiser = self.optimiser, self.make_optimiser()
+        for epoch in range(self.options.memory_epochs):
+            self.optimiser.scale(rate_share(epoch))
+            self.pass_over(self.memory.rows, 1, accompanied=False)
+        self.optimiser, self._fresh = stream, False
+        if self.setup.online:
+            self._judge_memory()
+
+    def state(self) -> dict[str, Any]:
+        """Return the memory."""
+        return {"memory": self.memory.state(), "fresh": self._fresh}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with the memory."""
+        self.memory.restore(state["memory"])
+        self._fresh = state["fresh"]
+
+    def _judge_memory(self) -> None:
+        if len(self.memory):
+            self.memory.rows = self._judged(self.memory.rows)
+
+    def _judged(self, rows: Rows) -> Rows:
+        uncertainty = gradient.vote_uncertainty(
+            self.student, self.views, rows["inputs"], self.options.views, self.generator
+        )
+        return {**rows, "uncertainty": uncertainty}
+
+
+def rate_share(epoch: int) -> float:
+    """Return the share of the learning rate in an epoch: a tenth in the first, then cosines over 1, 2, 4, .. epochs.
+
+    >>> [round(rate_share(epoch), 2) for epoch in range(6)]
+    [0.1, 1.0, 1.0, 0.51, 1.0, 0.86]
+    """
+    if epoch == 0:
+        return 0.1
+    length = 1 << (epoch.bit_length() - 1)  # cycles begin at epochs 1, 2, 4, 8, ..
+    return 0.01 + 0.99 * (1 + cos(pi * (epoch - length) / length)) / 2

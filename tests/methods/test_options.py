@@ -1,0 +1,111 @@
+"""Options of gradient methods, and what goes without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from aircl.methods import METHODS, describe_method, list_methods, resolve_options
+
+GRADIENT = ["er", "ewc++", "fine-tuning", "icarl", "lwf", "rm"]
+
+
+def test_defaults_are_those_of_the_setting():
+    phased, online = (resolve_options("fine-tuning", {}, online=online) for online in (False, True))
+    assert (phased["optimiser"], phased["learning_rate"], phased["momentum"], phased["epochs"]) == (
+        "sgd",
+        1e-3,
+        0.9,
+        20,
+    )
+    assert (online["optimiser"], online["learning_rate"], online["updates"]) == ("adam", 5e-3, 3)
+    assert (phased["compare"], online["compare"]) == ("phase", "exposed")
+    assert resolve_options("er", {}, online=True)["replay"] == 32
+    assert resolve_options("er", {"memory": 500}, online=True)["memory"] == 500
+    assert resolve_options("icarl", {}, online=False)["exemplars"] == 20
+    assert resolve_options("ewc++", {}, online=False)["penalty"] == 100
+    lwf = resolve_options("lwf", {}, online=False)
+    assert (lwf["distillation"], lwf["temperature"]) == (0.2, 2)
+    assert resolve_options("rm", {}, online=True)["views"] == 12
+
+
+@pytest.mark.parametrize("name", GRADIENT)
+def test_resolved_options_resolve_to_themselves(name):
+    for online in (False, True):
+        options = resolve_options(name, {"unfreeze": True}, online=online)
+        assert options["augment"] is True
+        assert resolve_options(name, options, online=online) == options
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("er", {"memroy": 5}, r"er: there is no option 'memroy'. Did you mean 'memory'\? Allowed: epochs, .* replay\."),
+        ("fine-tuning", {"memory": 5}, "fine-tuning: there is no option 'memory'"),
+        ("er", {"memory": 2.5}, "memory=2.5 is not a whole number"),
+        ("er", {"memory": True}, "memory=True is not a whole number"),
+        ("er", {"memory": 0}, "memory=0 is not above 0"),
+        ("er", {"learning_rate": "fast"}, "learning_rate='fast' is not a number"),
+        ("er", {"learning_rate": float("nan")}, "learning_rate=nan is not above 0"),
+        ("er", {"momentum": 1.0}, "momentum=1.0 is not below 1"),
+        ("er", {"optimiser": "lbfgs"}, "optimiser='lbfgs' is not one of sgd, adam"),
+        ("er", {"augment": "yes"}, "augment='yes' is not true or false or null"),
+        ("ewc++", {"penalty": -1}, "penalty=-1 is not at least 0"),
+        ("ewc++", {"keep": 2}, "keep=2 is not a share from 0 to 1"),
+        ("lwf", {"compare": "phase"}, "needs phases, which an online stream does not show"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_is_allowed(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_options(name, options, online=True)
+
+
+@pytest.mark.parametrize("name", GRADIENT)
+def test_images_are_asked_for_only_where_features_do_not_do(name):
+    method = METHODS[name]
+    assert method.inputs_for({}) == "features"
+    assert method.inputs_for({"unfreeze": True}) == "images"
+    assert method.inputs_for({"augment": True}) == "images"
+    assert method.inputs_for({"unfreeze": True, "augment": False}) == "images"
+    assert describe_method(name).kind == "features"
+    assert "learning_rate" in describe_method(name).options
+
+
+def run_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_methods_are_listed_without_importing_torch():
+    code = """
+import sys
+from aircl.methods import *
+list_methods()
+print(describe_method("rm").name, "torch" in sys.modules)
+"""
+    assert run_python(code) == "rm False"
+    assert set(GRADIENT) <= set(list_methods())
+
+
+def test_without_torch_a_method_says_what_to_install():
+    code = """
+import sys
+
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] == "torch" else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Hiding, sys.meta_path)
+from aircl.methods import *
+assert "er" in list_methods() and resolve_options("er", {}, online=True)
+try:
+    create_method("er", Setup(seed=0, n_features=3))
+except IncompatibleError as error:
+    print(error)
+"""
+    assert run_python(code) == "it is trained with torch, which is not installed: pip install 'aircl[torch]'."
