@@ -11,7 +11,14 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("page", "at_least"), [("command-line.md", 10), ("streams.md", 7)])
+@pytest.mark.parametrize(
+    ("page", "at_least"),
+    [
+        ("command-line.md", 10),
+        ("streams.md", 7),
+        pytest.param("distributed.md", 7, marks=pytest.mark.slow),  # starts processes
+    ],
+)
 def test_the_page_runs_as_it_stands(page, at_least, tmp_path, monkeypatch, run):
     text = (DOCS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -28,6 +28,7 @@ def test_json_holds_what_the_classifier_says(files, run):
         "scale": "mean",
         "dtype": "float64",
         "features": 64,
+        "backbone": None,
         "bytes": model.nbytes_,
         "lineage": 1,
         "rows": 310,

@@ -34,7 +34,7 @@ def test_exit_codes_and_streams(files):
     assert learned.stderr.startswith("Learned 310 rows")
     problem = aircl("predict", "m", "absent.csv")
     assert (problem.returncode, problem.stdout, problem.stderr) == (1, "", "Error: absent.csv does not exist.\n")
-    usage = aircl("learn", "train.npz")
+    usage = aircl("learn", "train.npz", "-o", "x")
     assert usage.returncode == 2
     assert usage.stdout == ""
     assert "--label" in usage.stderr

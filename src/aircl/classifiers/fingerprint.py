@@ -41,7 +41,19 @@ def fingerprint(classifier: StreamClassifier) -> dict[str, Any]:
         "number of features": classifier.n_features_in_,
         "feature names": None if names is None else [str(name) for name in names],
         "expansion": expansion_hash(classifier.expansion_),
+        "backbone": getattr(classifier, "backbone_", {"fingerprint": None})["fingerprint"],
     }
+
+
+def check_same_kind(mine: dict[str, Any], yours: dict[str, Any]) -> None:
+    """Raise unless two fingerprints are equal."""
+    if different := [key for key in mine if mine[key] != yours[key]]:
+        pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
+        raise StoreError(
+            f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
+            "features, kind of arrays (load(path, device=...) changes it) and dtype, the same expansion with the same "
+            "random_state, and the same backbone, if one is noted."
+        )
 
 
 def _same_settings(ours: Any, theirs: Any) -> bool:
@@ -66,14 +78,7 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
                 f"{theirs._learner.store.name!r} and {other!r} there. Make them equal."
             )
         return
-    one, two = fingerprint(ours), fingerprint(theirs)
-    if different := [key for key in one if one[key] != two[key]]:
-        pairs = "; ".join(f"{key}: {one[key]!r} here, {two[key]!r} there" for key in different)
-        raise StoreError(
-            f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
-            "features, kind of arrays (load(path, device=...) changes it) and dtype, and the same expansion with the "
-            "same random_state."
-        )
+    check_same_kind(fingerprint(ours), fingerprint(theirs))
     if ours._learner.lineage & theirs._learner.lineage:
         raise StoreError(
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "

@@ -62,7 +62,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "class": type(classifier).__name__,
         "parameters": parameters,
         "expansion": _pack_expansion(classifier._make_expansion(), fitted),
-        "labels": _pack_labels(getattr(classifier, "_labels", Labels())),
+        "labels": pack_labels(getattr(classifier, "_labels", Labels())),
         "learned": None,
     }
     if not hasattr(classifier, "_learner"):
@@ -80,6 +80,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "feature_names_in": None if names is None else names.tolist(),
         "n_features": learner.store.n_features,
         "dtype": str(learner.store.dtype),
+        "backbone": getattr(classifier, "backbone_", None),
         "lineage": sorted(learner.lineage),
         "gamma": None if memory is None else [memory.gamma, memory.count, memory.n_classes],
     }
@@ -107,7 +108,7 @@ def _unpack(
     if "expansion" in cls._get_param_names():
         parameters["expansion"] = unfitted
     classifier = cls(**parameters)
-    labels = _unpack_labels(header["labels"])
+    labels = unpack_labels(header["labels"])
     if len(labels.classes):
         classifier._labels, classifier.classes_ = labels, labels.classes
     learned = header["learned"]
@@ -118,6 +119,8 @@ def _unpack(
     classifier.n_features_in_ = learned["n_features_in"]
     if learned["feature_names_in"] is not None:
         classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
+    if learned.get("backbone") is not None:  # files from before it was noted have no such entry
+        classifier.backbone_ = dict(learned["backbone"])
     with backend.computing():
         store = classifier._store_type().from_arrays(
             _Below("statistics.", arrays),
@@ -138,7 +141,8 @@ def _unpack(
     return classifier
 
 
-def _pack_labels(labels: Labels) -> dict[str, Any]:
+def pack_labels(labels: Labels) -> dict[str, Any]:
+    """Return labels as JSON can hold them."""
     array = labels.seen if len(labels) else labels.declared
     return {
         "seen": labels.seen.tolist(),
@@ -147,7 +151,8 @@ def _pack_labels(labels: Labels) -> dict[str, Any]:
     }
 
 
-def _unpack_labels(packed: dict[str, Any]) -> Labels:
+def unpack_labels(packed: dict[str, Any]) -> Labels:
+    """Return the labels that `pack_labels` has packed."""
     seen, declared = (np.array(packed[name], dtype=packed["type"]) for name in ("seen", "declared"))
     if len(np.unique(seen)) != len(seen):
         raise FileError("the file names a class twice.")

@@ -41,6 +41,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: Array
     expansion_: Any
+    backbone_: dict[str, str]  # name and fingerprint, where it is known what made the features
     _learner: Learner
     _labels: Labels
 
@@ -217,7 +218,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         labels = getattr(self, "_labels", Labels())
         self._reset()
         self._labels = Labels.of(labels.declared)
-        for name in ("n_features_in_", "feature_names_in_", "expansion_"):
+        for name in ("n_features_in_", "feature_names_in_", "expansion_", "backbone_"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
         theirs = other._learner.store

@@ -26,6 +26,7 @@ from aircl.cli.options import (
     ModelOutput,
     ModelPath,
     Quiet,
+    SampleWeight,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def forget(
     ] = None,
     label: MaybeLabel = None,
     features: Features = None,
+    sample_weight: SampleWeight = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -62,7 +64,7 @@ def forget(
     if classes:
         classifier.forget(classes=[to_label(classifier, text) for text in classes])
     else:
-        forget_rows(classifier, files or [], label, features, batch, quiet)
+        forget_rows(classifier, files or [], label, features, sample_weight, batch, quiet)
     write_model(classifier, output)
     left = row_count(classifier)
     if json:
@@ -77,18 +79,24 @@ def forget(
 
 
 def forget_rows(
-    classifier: AnalyticClassifier, files: list[str], label: str | None, features: str | None, batch: int, quiet: bool
+    classifier: AnalyticClassifier,
+    files: list[str],
+    label: str | None,
+    features: str | None,
+    sample_weight: str | None,
+    batch: int,
+    quiet: bool,
 ) -> None:
     """Forget the rows of files."""
     from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
 
     names = take_feature_names(classifier)
-    request = Request(label, features, names)
+    request = Request(label, features, names, sample_weight)
     sources = open_files(expand_patterns(files), request, classifier.n_features_in_)
     kind = agree_on_labels(sources, label_kind(classifier))
 
     def use(part: Batch) -> None:
-        classifier.forget(part.X, part.y)
+        classifier.forget(part.X, part.y, sample_weight=part.weight)
 
     Reading(sources, quiet).feed(use, batch, kind)
     give_feature_names(classifier, names)

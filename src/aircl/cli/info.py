@@ -52,6 +52,7 @@ def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str
         "dtype": learned.get("dtype"),
         "features": learned.get("n_features_in"),
         "feature_names": learned.get("feature_names_in"),
+        "backbone": learned.get("backbone"),
         "expansion": _expansion(header["expansion"], learned.get("n_features")),
         "bytes": int(classifier.nbytes_) if fitted else 0,
         "lineage": len(learned.get("lineage", ())),
@@ -109,6 +110,8 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
     features = "none yet" if contents["features"] is None else str(contents["features"])
     if names:
         features += f" ({', '.join(names[:3])}{', ..' if len(names) > 3 else ''})"
+    if contents["backbone"]:
+        features += f" of {contents['backbone']['name']}"
     if expansion:
         parameters = ", ".join(f"{name}={value!r}" for name, value in expansion["parameters"].items())
         features += f", expanded to {expansion['width']} by {expansion['name']}({parameters})"

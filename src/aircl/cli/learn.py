@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems
+from aircl.cli.engines import Engine, check_engine, learn_apart
 from aircl.cli.modelfile import (
     check_output,
     give_feature_names,
@@ -16,7 +17,18 @@ from aircl.cli.modelfile import (
     take_feature_names,
     write_model,
 )
-from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, Json, Label, ModelOutput, Quiet
+from aircl.cli.options import (
+    BATCH_ROWS,
+    FILE_TYPES,
+    BatchRows,
+    Features,
+    Json,
+    MaybeLabel,
+    ModelOutput,
+    Quiet,
+    SampleWeight,
+)
+from aircl.cli.sources import open_sources
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -44,10 +56,21 @@ def number_or_word(option: str, text: str | None, words: tuple[str, ...]) -> str
 
 @reports_problems
 def learn(
-    files: Files,
-    label: Label,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES",
+            help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes; folders of images, one folder a class, "
+            "with --backbone; or Python functions, module:function, that yield (X, y).",
+        ),
+    ],
     output: ModelOutput,
+    label: MaybeLabel = None,
     features: Features = None,
+    sample_weight: SampleWeight = None,
+    backbone: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`, for folders of images.")
+    ] = None,
     method: Annotated[
         Method | None, typer.Option(help="AIR weighs classes alike, ACIL samples.", show_default="air")
     ] = None,
@@ -86,6 +109,34 @@ def learn(
     append: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Go on with a saved model; the file itself stays as it is.")
     ] = None,
+    engine: Annotated[
+        Engine | None, typer.Option(help="Learn by several processes, file by file.", show_default="this process")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="A Dask scheduler, such as tcp://10.0.0.1:8786.", show_default="a local one"
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes of the engine.", show_default="one a core")
+    ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Runs of consecutive files that the work is divided into; the last bits of the model depend on it.",
+            show_default="64, or one a file",
+        ),
+    ] = None,
+    statistics_only: Annotated[
+        bool,
+        typer.Option(
+            "--statistics-only",
+            help="Choose no gamma and solve nothing: a file for `aircl merge`, also if there are no rows.",
+        ),
+    ] = False,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -111,31 +162,44 @@ def learn(
             f"the model has been given its own {options} when it was begun.", param_hint="--append"
         )
 
-    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+    check_engine(engine, scheduler, workers, parts)
+    check_output(output)
 
-    paths = expand_patterns(files)
-    check_output(output, inputs=paths)
+    from aircl.data.arrays import Request, agree_on_labels
+
     model = new_model(method, settings, expand, seed) if append is None else load_model(append)
     if append is not None and memory_limit is not None:
         model.set_params(memory_limit=memory_limit)
     is_new = not model.__sklearn_is_fitted__()
     names = take_feature_names(model)
-    sources = open_files(paths, Request(label, features, names), getattr(model, "n_features_in_", None))
+    request = Request(label, features, names, sample_weight)
+    sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone)
+    check_output(output, inputs=[source.path for source in sources if source.path.is_file()])
+    check_backbone(model, network)
     reading = Reading(sources, quiet)
     kind = agree_on_labels(sources, label_kind(model))
 
     def use(part: Batch) -> None:
-        model.partial_fit(part.X if dtype is None else part.X.astype(dtype), part.y)
+        X = part.X if dtype is None else part.X.astype(dtype)
+        model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
 
-    reading.feed(use, batch, kind)
-    if not reading.rows:
+    if engine is None:
+        reading.feed(use, batch, kind)
+    else:
+        learn_apart(model, reading, kind, dtype, batch, engine, scheduler, workers, parts)
+    if not reading.rows and not statistics_only:
         raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
     model.end_phase()
+    if network is not None and is_new:
+        model.backbone_ = network
     # A model that was begun without names stays without: nothing says that its columns were these.
     give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
-    write_model(model, output)
-    n_classes, width = len(model.classes_), model.n_features_in_
-    gamma_ = float(model.gamma_ if model.gamma == "auto" else model.gamma)  # a given one needs no solve
+    if statistics_only:
+        model.save(output)
+    else:
+        write_model(model, output)
+    n_classes, width = len(getattr(model, "classes_", ())), getattr(model, "n_features_in_", None)
+    gamma_ = None if statistics_only else float(model.gamma_ if model.gamma == "auto" else model.gamma)
     if json:
         print_json(
             {
@@ -148,7 +212,18 @@ def learn(
                 "gamma": gamma_,
             }
         )
-    reading.finish("Learned", f": {n_classes} classes, {width} features, gamma {gamma_:.3g}, in {output}")
+    chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
+    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}, in {output}")
+
+
+def check_backbone(model: AnalyticClassifier, network: dict[str, str] | None) -> None:
+    """Refuse images of another backbone than the model has learned from."""
+    known = getattr(model, "backbone_", None)
+    if network is not None and known is not None and known != network:
+        raise ValueError(
+            f"the model has learned from features of {known['name']} ({known['fingerprint'][:12]}..), not of "
+            f"{network['name']} ({network['fingerprint'][:12]}..). Use the same backbone."
+        )
 
 
 def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:

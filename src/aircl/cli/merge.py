@@ -36,7 +36,7 @@ def merge(
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
     write_model(merged, output)
-    rows, n_classes = row_count(merged), len(merged.classes_)
+    rows, n_classes = row_count(merged), len(getattr(merged, "classes_", ()))
     if json:
         print_json({"model": str(output), "merged": len(models), "rows": rows, "classes": n_classes})
     if not quiet:

@@ -26,6 +26,9 @@ Features = Annotated[
         show_default="all but the label; the array X or the only 2-d one",
     ),
 ]
+SampleWeight = Annotated[
+    str | None, typer.Option("--sample-weight", metavar="COL", help="Column or array of sample weights.")
+]
 BatchRows = Annotated[int, typer.Option("--batch", metavar="ROWS", min=1, help="Rows held in memory at a time.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

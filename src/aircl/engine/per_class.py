@@ -95,6 +95,23 @@ class PerClass(SecondMoments):
             moment.spill(self._disk)
         return room
 
+    def keep_below(self, limit: int) -> None:
+        """Hold no more than this in memory from now on, where the caller has not set a limit of their own."""
+        if self.memory_limit is None:
+            self._limit = max(limit, 2 * self.workspace_bytes)
+
+    def part(self, slots: Sequence[int]) -> PerClass:
+        """Return the statistics of some classes alone. They are not copied: neither store may change afterwards."""
+        self.seal()
+        part = PerClass(self.n_features, self.dtype, self.memory_limit, self.backend)
+        part._limit = self._limit
+        part._count = self._count[list(slots)]
+        part._center = self.backend.take(self._center, np.array(slots, dtype=np.intp))
+        part._moments = [self._moments[slot] for slot in slots]
+        part._disk = self._disk  # its files stay as long as one store needs them
+        part.n_classes = len(slots)
+        return part
+
     def seal(self) -> None:
         """Absorb what waits and make every factor a function of its A_y alone."""
         super().seal()
@@ -203,11 +220,15 @@ class PerClass(SecondMoments):
         self.grow(int(slots.max()) + 1 if len(slots) else 0)
         self._count[slots] += other._count[: other.n_classes]
         self._center[self.backend.index(slots)] += other._center[: other.n_classes]
+        room = self._room()
         for slot, theirs in zip(slots.tolist(), other._moments, strict=True):
-            self._moments[slot].add(theirs)
-            self._moments[slot].seal()
-            if self._room() < 0:
-                self._make_room()
+            moment = self._moments[slot]
+            room += moment.nbytes
+            moment.add(theirs)
+            moment.seal()
+            room -= moment.nbytes
+            if room < 0:
+                room = self._make_room()
 
     def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
         """Take learned rows out: projection for a factor, subtraction for a packed matrix. All or nothing."""

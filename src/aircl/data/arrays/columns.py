@@ -15,7 +15,7 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 
 def select_columns(path: Path, columns: Sequence[str], request: Request) -> list[str]:
-    """Return the columns a request is about: those of `features`, or all but the label.
+    """Return the columns a request is about: those of `features`, or all but the label and the sample weights.
 
     Parameters
     ----------
@@ -33,7 +33,12 @@ def select_columns(path: Path, columns: Sequence[str], request: Request) -> list
         raise DataError(f"{path} has more than one column named {listed(repeated)}. Give every column its own name.")
     if request.label is not None and request.label not in columns:
         raise DataError(f"{path} has no column {request.label!r} for --label. Its columns are {listed(columns)}.")
-    others = [name for name in columns if name != request.label]
+    if request.weight is not None and (request.weight not in columns or request.weight == request.label):
+        raise DataError(
+            f"{path} has no column {request.weight!r} beside the label for --sample-weight. Its columns are "
+            f"{listed(columns)}."
+        )
+    others = [name for name in columns if name not in (request.label, request.weight)]
     if request.features is None:
         return [name for name in others if not _INDEX.fullmatch(name)]
     selected: list[str] = []

@@ -40,6 +40,7 @@ class DelimitedSource(Source):
         self._width = len(columns)
         self._features = [columns.index(name) for name in chosen]
         self._label = None if request.label is None else columns.index(request.label)
+        self._weight = None if request.weight is None else columns.index(request.weight)
         self.feature_names, self.ignored, self.n_features = tuple(chosen), tuple(ignored), len(chosen)
 
     def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
@@ -58,24 +59,27 @@ class DelimitedSource(Source):
                 break
         return left
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
         pick: Any = itemgetter(*self._features)
         X = np.empty((size, len(self._features)))
+        weight = np.empty(0 if self._weight is None else size)
         labels: list[Any] = []
         filled = 0
         for line, row in self._rows():
             try:
                 X[filled] = pick(row)
+                if self._weight is not None:
+                    weight[filled] = row[self._weight]
             except ValueError:
                 raise self._not_a_number(line, row) from None
             if kind is not None and self._label is not None:
                 labels.append(self._convert(row[self._label], kind, line))
             filled += 1
             if filled == size:
-                yield X, np.array(labels) if kind else None
-                X, labels, filled = np.empty_like(X), [], 0
+                yield X, np.array(labels) if kind else None, None if self._weight is None else weight
+                X, weight, labels, filled = np.empty_like(X), np.empty_like(weight), [], 0
         if filled:
-            yield X[:filled], np.array(labels) if kind else None
+            yield X[:filled], np.array(labels) if kind else None, None if self._weight is None else weight[:filled]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the records that are not blank with the number of their last line."""
@@ -113,7 +117,10 @@ class DelimitedSource(Source):
         raise DataError(f"{self.path}, line {line}: the label {text!r} does not fit labels that are {kind}.")
 
     def _not_a_number(self, line: int, row: list[str]) -> DataError:
-        for name, position in zip(self.feature_names or (), self._features, strict=True):
+        columns = list(zip(self.feature_names or (), self._features, strict=True))
+        if self._weight is not None:
+            columns.append(("of --sample-weight", self._weight))
+        for name, position in columns:
             try:
                 float(row[position])
             except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def open_files(paths: Sequence[Path], request: Request, n_features: int | None =
                     "features with --features, and which is the label with --label."
                 )
         if request.names is None and source.feature_names is not None:
-            request = Request(request.label, request.features, source.feature_names)
+            request = replace(request, names=source.feature_names)
         sources.append(source)
     return sources
 

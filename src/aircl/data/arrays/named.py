@@ -54,6 +54,18 @@ class NamedArrays(Source):
                     f"{path}: the labels {request.label!r} have shape {self._label_form.shape}, but there are "
                     f"{self.n_rows} rows of features {self._features!r}: the shape should be ({self.n_rows},)."
                 )
+        self._weight = request.weight
+        if request.weight is not None:
+            if request.weight not in forms:
+                raise DataError(
+                    f"{path} has no array {request.weight!r} for --sample-weight. It has {listed(sorted(forms))}."
+                )
+            form = self._checked(forms, request.weight)
+            if form.shape != (self.n_rows,) or form.dtype.kind not in "fiub":
+                raise DataError(
+                    f"{path}: the sample weights {request.weight!r} are of type {form.dtype} and shape {form.shape}. "
+                    f"They should be numbers of the shape ({self.n_rows},)."
+                )
 
     @abstractmethod
     def _forms(self) -> Mapping[str, Form]:
@@ -68,14 +80,16 @@ class NamedArrays(Source):
         assert self._label_form is not None
         return candidates & {kind_of(self.path, self._label_form.dtype)}
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
         labelled = kind is not None and self._label is not None
         labels: Iterator[Array | None] = self._blocks(str(self._label), size) if labelled else repeat(None)
+        weights: Iterator[Array | None] = repeat(None) if self._weight is None else self._blocks(self._weight, size)
         start = 0
-        for X, y in zip(self._blocks(self._features, size), labels, strict=False):
+        for X, y, weight in zip(self._blocks(self._features, size), labels, weights, strict=False):
             if y is not None:
                 y = self._typed_labels(y.astype(str) if y.dtype.kind == "S" else y, start)
-            yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y
+            weight = None if weight is None else weight.astype(np.float64)
+            yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
             start += len(X)
 
     def _checked(self, forms: Mapping[str, Form], name: str) -> Form:

@@ -23,7 +23,7 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = path
-        self._label = request.label
+        self._label, self._weight = request.label, request.weight
         file = self._open()
         schema = file.schema_arrow
         self.n_rows = int(file.metadata.num_rows)
@@ -44,6 +44,8 @@ class ParquetSource(Source):
         self._dtype = float_dtype(np.result_type(*{np.dtype(type_.to_pandas_dtype()) for type_ in types}))
         self._label_type: Any = None if self._label is None else schema.field(self._label).type
         self.n_features = self._list_width(file) if self._is_list else len(self._columns)
+        if self._weight is not None and not _is_number(type_ := schema.field(self._weight).type):
+            raise DataError(f"{path}: the sample weights in column {self._weight!r} are {type_}, not numbers.")
 
     def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
         """Return the one kind that the column's type stands for."""
@@ -76,16 +78,16 @@ class ParquetSource(Source):
         except ArrowException as error:
             raise DataError(f"{self.path} is not a parquet file: truncated, damaged or foreign ({error}).") from error
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
         from pyarrow import ArrowException
 
         labelled = kind is not None and self._label is not None
-        columns = [*self._columns, self._label] if labelled else self._columns
+        columns = [*self._columns, *([self._label] if labelled else []), *([self._weight] if self._weight else [])]
         start = 0
         try:
             for batch in self._open().iter_batches(batch_size=size, columns=columns, use_threads=False):
                 X = self._lists(batch, start) if self._is_list else self._table(batch, start)
-                yield X, self._labels(batch, start) if labelled else None
+                yield X, self._labels(batch, start) if labelled else None, self._weights(batch, start)
                 start += len(X)
         except (ArrowException, OSError) as error:
             raise DataError(f"{self.path} cannot be read beyond row {start}: {error}.") from error
@@ -117,6 +119,12 @@ class ParquetSource(Source):
             column = column.dictionary_decode()
         values = column.to_numpy(zero_copy_only=False)
         return self._typed_labels(values.astype(str) if values.dtype.kind == "O" else values, start)
+
+    def _weights(self, batch: Any, start: int) -> Array | None:
+        if self._weight is None:
+            return None
+        values = self._whole(batch.column(self._weight), self._weight, start).to_numpy(zero_copy_only=False)
+        return np.asarray(values, dtype=np.float64)
 
     def _whole(self, column: Any, name: str, start: int) -> Any:
         if column.null_count:

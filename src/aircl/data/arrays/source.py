@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ Array = npt.NDArray[Any]
 
 LabelKind = Literal["integers", "strings", "booleans"]
 LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
+
+# Bytes at the beginning and at the end of a file that it is known by.
+_END = 2**16
 
 
 class DataError(ValueError):
@@ -33,11 +37,14 @@ class Request:
         Names or patterns of columns, separated by commas, or the name of an array; None: what the file suggests.
     names : tuple of str or None
         The features by name, in the order they are wanted in. Files without names are taken as they are.
+    weight : str or None
+        The column or array of sample weights; None: there are none.
     """
 
     label: str | None = None
     features: str | None = None
     names: tuple[str, ...] | None = None
+    weight: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,14 @@ class Batch:
     y : array of shape (n,) or None
     start : int
         How many rows of the file come before these.
+    weight : array of shape (n,) or None
+        Sample weights.
     """
 
     X: Array
     y: Array | None
     start: int
+    weight: Array | None = None
 
 
 class Source(ABC):
@@ -84,8 +94,21 @@ class Source(ABC):
         """Return those of the candidates that all labels of the file can be read as."""
 
     @abstractmethod
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None]]:
-        """Yield the features and the labels of at most `size` rows at a time."""
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
+        """Yield the features, the labels and the weights of at most `size` rows at a time."""
+
+    def identity(self) -> str | None:
+        """Return a hash by which the file is known again: of its path, size and time, and of its two ends.
+
+        None if nothing tells whether the rows are the same another time.
+        """
+        status = self.path.stat()
+        digest = hashlib.sha256(f"{self.path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+        with self.path.open("rb") as file:
+            digest.update(file.read(_END))
+            file.seek(max(0, status.st_size - _END))
+            digest.update(file.read(_END))
+        return digest.hexdigest()
 
     def batches(self, size: int, kind: LabelKind | None = None) -> Iterator[Batch]:
         """Read the file from its beginning.
@@ -102,9 +125,11 @@ class Source(ABC):
         batch : Batch
         """
         start = 0
-        for X, y in self._read(size, kind):
+        for X, y, weight in self._read(size, kind):
             self._check_finite(X, start)
-            yield Batch(X, y, start)
+            if weight is not None:
+                self._check_weight(weight, start)
+            yield Batch(X, y, start, weight)
             start += len(X)
 
     def _check_finite(self, X: Array, start: int) -> None:
@@ -117,6 +142,14 @@ class Source(ABC):
             f"{self.path}, row {start + row + 1}, feature {name}: {X[row, column]} is not a finite number. "
             "Fill or drop such rows."
         )
+
+    def _check_weight(self, weight: Array, start: int) -> None:
+        good = np.isfinite(weight) & (weight >= 0)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise DataError(
+                f"{self.path}, row {start + row + 1}: the sample weight {weight[row]} is not a number of at least 0."
+            )
 
     def _typed_labels(self, values: Array, start: int) -> Array:
         """Return labels that have a type of their own as one of the three kinds."""

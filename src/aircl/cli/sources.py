@@ -1,0 +1,72 @@
+"""What the FILES of a command stand for: files, folders of images, Python functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from aircl.data.arrays import Request, Source
+
+
+def open_sources(
+    arguments: list[str], request: Request, n_features: int | None, backbone: str | None
+) -> tuple[list[Source], dict[str, str] | None]:
+    """Look into everything that is to be read.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Files or patterns; folders of images, with a backbone; Python functions, `module:function`.
+    request : Request
+    n_features : int or None
+        The width to expect.
+    backbone : str or None
+
+    Returns
+    -------
+    sources : list of Source
+    network : dict or None
+        Name and fingerprint of the backbone that images go through.
+    """
+    from aircl.data.arrays import DataError, expand_patterns, is_entry, open_entry, open_files
+
+    folders = [text for text in arguments if Path(text).is_dir()]
+    if folders and backbone is None:
+        raise typer.BadParameter(
+            f"{folders[0]} is a folder. Images need one: --backbone NAME.", param_hint="--backbone"
+        )
+    if backbone is not None and len(folders) < len(arguments):
+        raise typer.BadParameter("it is for folders of images; rows have their features.", param_hint="--backbone")
+    if folders:
+        return _open_folders(folders, str(backbone), n_features)
+    entries = [text for text in arguments if is_entry(text)]
+    paths = expand_patterns([text for text in arguments if text not in entries])
+    if paths and request.label is None:
+        raise typer.BadParameter("say which column or array holds the labels.", param_hint="--label")
+    sources = open_files(paths, request, n_features)
+    widths = [source.n_features for source in sources if source.n_features is not None]
+    for entry in entries:
+        for source in open_entry(entry):
+            widths += [] if source.n_features is None else [source.n_features]
+            if len(set(widths[:1] + widths[-1:]) | ({n_features} - {None})) > 1:
+                raise DataError(f"{source.path} has {widths[-1]} features, but {n_features or widths[0]} are expected.")
+            sources.append(source)
+    return sources, None
+
+
+def _open_folders(
+    folders: list[str], backbone: str, n_features: int | None
+) -> tuple[list[Source], dict[str, str] | None]:
+    from aircl.data.arrays import DataError
+    from aircl.distributed.images import open_images
+
+    sources: list[Source] = []
+    for folder in folders:
+        found, frozen = open_images(Path(folder), backbone)
+        if n_features not in (None, frozen.width):
+            raise DataError(f"{backbone} gives {frozen.width} features, but {n_features} are expected by the model.")
+        sources += found
+    return sources, {"name": frozen.name, "fingerprint": frozen.fingerprint}

@@ -1,0 +1,156 @@
+"""What all engines share: how a fit begins, what a worker does, and how the pieces become the classifier."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from sklearn.base import clone
+
+from aircl.classifiers.fingerprint import fingerprint
+from aircl.classifiers.stream import StreamClassifier
+from aircl.distributed.piece import Piece, add_classes, count_buckets
+from aircl.distributed.shard import Shard
+from aircl.engine.per_class import PerClass
+
+# Called with the number of shards that are learned, of all shards, and of rows so far.
+Progress = Callable[[int, int, int], None]
+
+# Enough for many workers, and for one that is lost to cost little; few enough that merging is cheap.
+PARTS = 64
+
+
+class NothingToLearnError(ValueError):
+    """No shard has a row."""
+
+
+class LostWorkersError(OSError):
+    """Workers died again and again at the same work."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided before the work is dealt out, from the first batch: then all workers agree on it.
+
+    Attributes
+    ----------
+    template : StreamClassifier
+        It has learned nothing, but has a fitted expansion and knows width and dtype.
+    parts : list of lists of Shard
+        Each is learned by one worker, in order.
+    n_buckets : int
+        Into how many buckets of classes a part is split to be merged.
+    batch_size : int
+    """
+
+    template: StreamClassifier
+    parts: list[list[Shard]]
+    n_buckets: int
+    batch_size: int
+
+    @classmethod
+    def make(cls, classifier: StreamClassifier, shards: list[Shard], parts: int | None, batch_size: int) -> Plan:
+        """Look at the first batch, and deal the shards out in runs of consecutive ones."""
+        check_batch_size(batch_size)
+        template = begin(classifier, shards, batch_size)
+        return cls(template, deal(shards, parts), count_buckets(template._learner.store), batch_size)
+
+    @property
+    def n_shards(self) -> int:
+        """The number of all shards."""
+        return sum(map(len, self.parts))
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Refuse batches of nothing."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} is not possible. A batch has at least one row.")
+
+
+def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int) -> StreamClassifier:
+    """Return an empty learner that treats every batch as one process does that has begun with the first one."""
+    probe = clone(classifier)
+    for shard in shards:
+        for X, y, weight in shard.batches(batch_size):
+            probe.partial_fit(X, y, sample_weight=weight)
+            if hasattr(probe, "_learner"):
+                template: StreamClassifier = clone(classifier)
+                if getattr(template, "store", None) == "pooled":  # fit is one phase, and an open phase is held by class
+                    template.set_params(store="per-class")
+                template._begin_as(probe)
+                template._learner.store.check_merge(np.arange(1))  # some statistics cannot be added up at all
+                return template
+    raise NothingToLearnError("no shard has a row of positive weight, so there is nothing to learn.")
+
+
+def deal(shards: list[Shard], parts: int | None) -> list[list[Shard]]:
+    """Split shards into at most `parts` runs of nearly equal number."""
+    if parts is not None and parts < 1:
+        raise ValueError(f"parts={parts} is not possible. Give a whole number of at least 1, or None.")
+    n = min(len(shards), PARTS if parts is None else parts)
+    bounds = [len(shards) * i // n for i in range(n + 1)]
+    return [shards[start:stop] for start, stop in pairwise(bounds)]
+
+
+def learn_part(
+    template: StreamClassifier, shards: Sequence[Shard], batch_size: int, memory: int | None = None
+) -> Piece:
+    """Learn some shards from the beginning; whatever was tried before leaves no trace.
+
+    Parameters
+    ----------
+    template : StreamClassifier
+    shards : sequence of Shard
+    batch_size : int
+    memory : int or None
+        Bytes that statistics may take in this process, unless the classifier has a limit of its own.
+
+    Returns
+    -------
+    piece : Piece
+    """
+    classifier = copy.deepcopy(template)
+    store = classifier._learner.store
+    if memory is not None and isinstance(store, PerClass):
+        store.keep_below(memory)
+    rows = 0
+    for shard in shards:
+        before = 0
+        for X, y, weight in shard.batches(batch_size):
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            try:
+                classifier.partial_fit(X, y, sample_weight=weight)
+            except ValueError as error:
+                raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
+            before += n
+        rows += before
+    store.seal()  # what travels is sealed; what stays must not differ
+    ids = frozenset(shard.id for shard in shards)
+    return Piece(classifier._labels, store, ids, fingerprint(classifier), rows)
+
+
+def install(
+    classifier: StreamClassifier, template: StreamClassifier, pieces: Iterable[Piece], shards: Sequence[Shard]
+) -> int:
+    """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
+    before = classifier.__dict__.copy()
+    everything = frozenset(shard.id for shard in shards)
+    rows = 0
+    try:
+        classifier._reset()
+        classifier._begin_as(template)
+        for piece in pieces:
+            if piece.shards != everything:
+                missing = len(everything - piece.shards)
+                raise RuntimeError(f"{missing} of {len(everything)} shards are missing from what was merged.")
+            add_classes(classifier._labels, classifier._learner.store, piece.labels, piece.store)
+            rows += piece.rows
+        classifier._learner.lineage = set(everything)
+        classifier.classes_ = classifier._labels.classes
+    except BaseException:
+        classifier.__dict__ = before
+        raise
+    return rows

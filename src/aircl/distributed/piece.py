@@ -1,0 +1,174 @@
+"""A piece: what some shards have taught of all classes, or of a few of them, with what it was made of."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from aircl.classifiers.fingerprint import check_same_kind
+from aircl.classifiers.labels import Labels
+from aircl.classifiers.persistence import pack_labels, unpack_labels
+from aircl.engine import Statistics, StoreError
+from aircl.engine.backend import packed_size
+from aircl.engine.memory import OnDisk
+from aircl.engine.per_class import PerClass
+
+# What a worker takes at a time when it merges class matrices ..
+BUCKET_BYTES = 256 * 2**20
+# .. of this many classes; there may be more.
+EXPECTED_CLASSES = 1000
+MOST_BUCKETS = 64
+
+
+@dataclass
+class Piece:
+    """Sealed statistics, the labels of their classes, and the shards that are in them.
+
+    Attributes
+    ----------
+    labels : Labels
+    store : Statistics
+    shards : frozenset of str
+        Ids.
+    kind : dict
+        The fingerprint: only equal ones can be added up.
+    rows : int
+    """
+
+    labels: Labels
+    store: Statistics
+    shards: frozenset[str]
+    kind: dict[str, Any]
+    rows: int
+
+    def check(self, shards: frozenset[str], kind: dict[str, Any]) -> None:
+        """Refuse statistics of another kind, and shards that are here already."""
+        check_same_kind(self.kind, kind)
+        if twice := sorted(self.shards & shards):
+            raise StoreError(
+                f"cannot merge: {len(twice)} shards are on both sides and would be counted twice: {twice[0]}, .."
+            )
+
+    def add(self, other: Piece) -> None:
+        """Take in what other shards have taught."""
+        self.check(other.shards, other.kind)
+        self.absorb(other.labels, other.store)
+        self.shards |= other.shards
+        self.rows += other.rows
+
+    def absorb(self, labels: Labels, store: Statistics) -> None:
+        """Add the statistics of classes; new ones get the next slots."""
+        add_classes(self.labels, self.store, labels, store)
+
+    def merged(self, other: Piece) -> Piece:
+        """Return the sum, and leave both as they are: a task that is run again finds its inputs unchanged."""
+        total = Piece(copy.deepcopy(self.labels), copy.deepcopy(self.store), self.shards, self.kind, self.rows)
+        total.add(other)
+        return total
+
+    # -- by class --
+    @property
+    def is_divisible(self) -> bool:
+        """Whether classes can be told apart."""
+        return isinstance(self.store, PerClass)
+
+    def split(self, n_buckets: int) -> list[Piece]:
+        """Return the same in buckets; a class always is in the same one. Nothing is copied, so this one is used up."""
+        if n_buckets == 1:
+            return [self]
+        bucket = np.array([_bucket(label, n_buckets) for label in self.labels.seen.tolist()], dtype=np.intp)
+        pieces = [self._take(np.flatnonzero(bucket == number)) for number in range(n_buckets)]
+        for empty in pieces[1:]:
+            empty.rows = 0  # counted once
+        return pieces
+
+    def one_by_one(self) -> Iterator[tuple[Labels, Statistics]]:
+        """Yield the classes one after the other, or all together where they cannot be told apart."""
+        if not self.is_divisible:
+            yield self.labels, self.store
+            return
+        for slot in range(len(self.labels)):
+            piece = self._take(np.array([slot]))
+            yield piece.labels, piece.store
+
+    def _take(self, slots: Any) -> Piece:
+        assert isinstance(self.store, PerClass)
+        labels = Labels()
+        labels.add(self.labels.seen[slots])
+        return Piece(labels, self.store.part(slots.tolist()), self.shards, self.kind, self.rows)
+
+    # -- scratch files, between the processes of one machine --
+    def write(self, path: Path) -> None:
+        """Write to a file that lives no longer than the fit: no checksum, and no waiting for the disk."""
+        header = {
+            "labels": pack_labels(self.labels),
+            "shards": sorted(self.shards),
+            "kind": self.kind,
+            "rows": self.rows,
+        }
+        arrays = {
+            name: array.read() if isinstance(array, OnDisk) else np.ascontiguousarray(array)
+            for name, array in self.store.arrays().items()
+        }
+        save_file(arrays, path, metadata={"piece": json.dumps(header)})
+
+    @classmethod
+    def read(cls, path: Path, like: Statistics) -> Piece:
+        """Read what `write` wrote of statistics like these."""
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads(file.metadata()["piece"])
+            kind = header["kind"]
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        store = type(like).from_arrays(arrays, like.n_features, like.dtype, backend=like.backend)
+        return cls(unpack_labels(header["labels"]), store, frozenset(header["shards"]), kind, header["rows"])
+
+
+def add_classes(labels: Labels, store: Statistics, more_labels: Labels, more: Statistics) -> None:
+    """Add statistics of classes to others, matched by their labels; new ones get the next slots."""
+    seen = labels.cast(more_labels.seen)
+    slots = labels.match(seen)
+    is_new = slots < 0
+    slots[is_new] = len(labels) + np.arange(np.count_nonzero(is_new))
+    with store.backend.computing():
+        if isinstance(store, PerClass):  # an open phase of `pooled` is that as well
+            merge: Any = PerClass.merge
+            merge(store, more, slots)
+        elif len(slots):
+            store.merge(more, slots)
+    if np.any(is_new):
+        labels.add(seen[is_new])
+
+
+def count_buckets(store: Statistics) -> int:
+    """Return how many buckets of classes to merge apart, so that each is small; it depends on the width alone."""
+    if not isinstance(store, PerClass):
+        return 1
+    class_bytes = packed_size(store.n_features) * store.dtype.itemsize
+    return min(MOST_BUCKETS, -(-EXPECTED_CLASSES * class_bytes // BUCKET_BYTES))
+
+
+def merge_order(n: int) -> Iterator[tuple[int, int]]:
+    """Yield which of n pieces takes in which: neighbours first, then neighbours of neighbours; 0 ends up with all.
+
+    >>> list(merge_order(5))
+    [(0, 1), (2, 3), (0, 2), (0, 4)]
+    """
+    step = 1
+    while step < n:
+        for left in range(0, n - step, 2 * step):
+            yield left, left + step
+        step *= 2
+
+
+def _bucket(label: Any, n_buckets: int) -> int:
+    name = label if isinstance(label, str) else str(int(label))  # 3.0 is the class that 3 is
+    return crc32(name.encode()) % n_buckets
