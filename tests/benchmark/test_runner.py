@@ -15,12 +15,13 @@ from sklearn.metrics import accuracy_score
 
 from aircl import AIRClassifier, RandomReLU
 from aircl.benchmark.config import Experiment, RunConfig
-from aircl.benchmark.results import RunDirectory
+from aircl.benchmark.results import Row, RunDirectory
 from aircl.benchmark.runner import Listener, Runner
 from aircl.data import load_dataset
 from aircl.methods import METHODS, IncompatibleError, register_method
 from aircl.methods.air import Air
 from aircl.methods.registry import load_methods
+from aircl.report import read_experiments
 from aircl.scenarios import make_stream
 
 EXPERIMENT = Experiment(
@@ -278,3 +279,27 @@ def test_rows_survive_a_torn_line(tmp_path):
 def test_a_directory_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no run\.json"):
         RunDirectory(Path(tmp_path)).about  # noqa: B018
+
+
+def test_two_processes_cannot_work_in_one_directory(tmp_path):
+    directory = RunDirectory(tmp_path)
+    with directory.locked(), pytest.raises(ValueError, match="another process is at work in"):
+        run(tmp_path)
+    assert directory.rows() == []
+    assert run(tmp_path).rows()
+    assert not (tmp_path / "run.lock").exists()
+
+
+def test_a_finished_run_has_its_rows_as_parquet_and_no_state(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    directory = run(tmp_path, replace(EXPERIMENT, seeds=(1,)))
+    table = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert [Row(**row) for row in table] == directory.rows()
+    assert not (tmp_path / "state").exists()
+
+
+def test_classes_have_their_names(tmp_path):
+    directory = run(tmp_path, replace(EXPERIMENT, seeds=(1,), methods=("acil",)))
+    (experiment,) = read_experiments(directory)
+    assert [experiment.name_of(label) for label in (0, 9)] == list(load_dataset("digits").class_names[::9])
+    assert experiment.name_of(1000) == "1000"

@@ -77,7 +77,7 @@ def test_charts_have_the_numbers_of_the_run(page, run):
         rtol=1e-5,
     )
     assert first["methods"][3]["weight_norms"] is None
-    assert first["classes"] == experiment.classes.tolist()
+    assert first["classes"] == list(map(experiment.name_of, experiment.classes.tolist()))
     confusion = expand(acil["confusion"], 100).reshape(10, 10)
     np.testing.assert_array_equal(confusion, experiment.method("acil").confusion(experiment.classes))
 

@@ -2,6 +2,7 @@
 
     run.json           the resolved configuration, versions, revision, machine, when it began and ended
     rows.jsonl         one flat row per measured value, see `Row`
+    rows.parquet       the same, of a finished run, where pyarrow is installed
     details/JOB.npz    of a finished job: confusion matrix, losses, norms, counts, see `Details`
     state/JOB/         of an unfinished job: the method after its last phase
     report.html ..     written by `aircl report`
@@ -15,7 +16,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -187,6 +190,36 @@ class RunDirectory:
         """Return where the details of a job belong."""
         (self.path / "details").mkdir(exist_ok=True)
         return self.path / "details" / f"{job}.npz"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from running in the directory: two that add rows would mix them up.
+
+        The system lets go of the lock when a process ends, however it ends.
+        """
+        with (self.path / "run.lock").open("w") as file:
+            try:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except ImportError:  # a system without such locks
+                pass
+            except OSError:
+                raise ValueError(
+                    f"another process is at work in {self.path}. Wait until it ends, or choose another directory: -o."
+                ) from None
+            yield
+        (self.path / "run.lock").unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what only an unfinished run needs, and write the rows as parquet too where pyarrow is installed."""
+        if (self.path / "state").is_dir() and not any((self.path / "state").iterdir()):
+            (self.path / "state").rmdir()
+        if find_spec("pyarrow") is not None:
+            import pyarrow
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.Table.from_pylist(list(map(asdict, self.rows()))), self.path / "rows.parquet")
 
     def state_path(self, job: str) -> Path:
         """Return where the state of a job belongs."""

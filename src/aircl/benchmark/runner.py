@@ -115,6 +115,10 @@ class Runner:
             for method in experiment.methods
         ]
 
+    def _names(self) -> list[str]:
+        """Return the names of the datasets."""
+        return list(dict.fromkeys(experiment.dataset for experiment in self.config.experiments))
+
     def run(self) -> None:
         """Run all jobs that are not finished yet."""
         load_methods()
@@ -125,6 +129,10 @@ class Runner:
             for order in experiment.orders:
                 self._stream(Spec(experiment, order, "", experiment.seeds[0]), dataset)
         self.directory.path.mkdir(parents=True, exist_ok=True)
+        with self.directory.locked():
+            self._run_all()
+
+    def _run_all(self) -> None:
         about = self.directory.about if (self.directory.path / "run.json").exists() else self._about()
         self.directory.write_about(about)
         rows = self.directory.rows()
@@ -133,6 +141,7 @@ class Runner:
         for number, spec in enumerate(specs, 1):
             if spec.name not in finished:
                 self._run_job(spec, number, len(specs))
+        self.directory.tidy()
         self.directory.write_about({**about, "finished": _now()})
 
     def _run_job(self, spec: Spec, number: int, total: int) -> None:
@@ -250,6 +259,7 @@ class Runner:
         return {
             "name": self.config.name,
             "config": self.config.to_mapping(),
+            "classes": {name: list(self._dataset(name).class_names) for name in self._names()},
             "methods": [dict(_described(experiment)) for experiment in self.config.experiments],
             "versions": dict(_versions()),
             "revision": _revision(),

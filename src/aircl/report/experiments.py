@@ -263,6 +263,8 @@ class Experiment:
         What was asked for, as `run.json` holds it; empty if that is not known.
     notes : mapping of str to list of str
         What a reader should know of methods, by their names.
+    class_names : list of str
+        By label; empty if they are not known.
     """
 
     dataset: str
@@ -272,6 +274,11 @@ class Experiment:
     methods: tuple[MethodResults, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    class_names: Sequence[str] = ()
+
+    def name_of(self, label: int) -> str:
+        """Return the name of a class, or its label where that is all there is."""
+        return self.class_names[label] if label < len(self.class_names) else str(label)
 
     @property
     def title(self) -> str:
@@ -345,9 +352,9 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     if isinstance(directory, RunDirectory):
         about = directory.about
         configs = list(zip(_configs(about), _notes(about), strict=False))
-        rows = directory.rows()
+        names, rows = about.get("classes", {}), directory.rows()
     else:
-        configs, rows = [], list(directory)
+        configs, names, rows = [], {}, list(directory)
     styles = {name: place for place, name in enumerate(_in_order(row.method for row in rows))}
     jobs: dict[tuple[str, str, str, str], dict[str, dict[str, list[Row]]]] = {}
     for row in rows:
@@ -375,6 +382,7 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
             *next(
                 (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False))), ({}, {})
             ),
+            class_names=names.get(key[0], ()),
         )
         for key, methods in jobs.items()
     ]

@@ -115,12 +115,16 @@ def experiment_data(experiment: Experiment) -> dict[str, Any]:
     stream = experiment.stream
     return {
         "title": experiment.title,
-        "classes": classes.tolist(),
+        "classes": [experiment.name_of(label) for label in classes.tolist()],
         "counts": [_number(experiment.class_counts[label]) for label in classes.tolist()],
         "groups": list(GROUPS),
         "stream": None
         if stream is None
-        else {"classes": stream[0].tolist(), "phases": len(stream[1]), "cells": run_lengths(stream[1])},
+        else {
+            "classes": [experiment.name_of(label) for label in stream[0].tolist()],
+            "phases": len(stream[1]),
+            "cells": run_lengths(stream[1]),
+        },
         "methods": [
             data for method in experiment.methods if (data := _method_data(method, classes))["phases"]["accuracy"]
         ],

@@ -195,7 +195,7 @@ def _cell(column: Column, value: Estimate) -> Cell:
 def format_number(column: Column, value: float) -> str:
     """Return a number as tables show it: two decimals, or what a cost needs."""
     if column.unit == "%" or column.key == "seconds":
-        return f"{value:,.2f}"
+        return f"{round(value, 2) + 0.0:,.2f}"  # no -0.00
     if column.key == "gamma":
         return f"{value:.4g}"
     return f"{value:,.0f}"

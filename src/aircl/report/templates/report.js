@@ -282,7 +282,7 @@
     const order = stream.classes.map((label, c) => {
       const own = column(c);
       return { c, label, main: own.indexOf(Math.max(...own)), spread: own.filter(Boolean).length };
-    }).sort((a, b) => a.main - b.main || a.spread - b.spread || a.label - b.label);
+    }).sort((a, b) => a.main - b.main || a.spread - b.spread || a.c - b.c);
     const most = Math.max(2, ...counts);
     const row = Math.max(8, Math.min(40, 230 / stream.phases));
     const { chart, box } = frame(host, row * stream.phases + 50, { left: 46, right: 12, top: 10, bottom: 40 }, `${caption(host)}: ${width} classes in ${stream.phases} phases`);
