@@ -70,9 +70,8 @@ def departures(estimator):
     """Return the scikit-learn checks that an estimator is known to fail, with the reason."""
     reasons = {
         "GKEALClassifier": "the centres are rows of the first batch, drawn without regard to weights or repetitions",
-        "RanPACClassifier": "every fifth row of a class is held out, whatever it weighs",
     }
-    if (reason := reasons.get(type(estimator).__name__)) is None or estimator.gamma == 0.1:
+    if (reason := reasons.get(type(estimator).__name__)) is None:
         return {}
     return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 

@@ -181,7 +181,7 @@ def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:
 def default_config() -> RunConfig:
     """Return the run of `aircl run` alone: embedded data, nothing that needs torch, well under a minute."""
     quick = ("air", "air-shared", "air-pooled", "acil", "ncm", "slda")
-    methods = (*quick, "aef-ocl", "ds-al", "gkeal", "ranpac", "fecam")
+    methods = (*quick, "aef-ocl", "ds-al", "fecam")
     digits = Experiment(
         "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 1 / 40}, ("descending",), methods,
         seeds=(1, 2, 3), buffer=500, evaluate_every=100,

@@ -19,6 +19,8 @@ from aircl.engine.solve import solve_ridge
 from aircl.expansion import RandomReLU
 
 GRID = tuple(10.0**power for power in range(-8, 9))
+# Fewer held-out rows say nothing about the ridge: a phase of rare classes would choose at random for all others.
+LEAST = 20
 
 
 class HoldingOut(Phased):
@@ -38,9 +40,9 @@ class HoldingOut(Phased):
         super().end_phase(pi)
 
     def choose(self) -> float | None:
-        """Return the ridge of the grid with the least squared error on the held-out rows; None if there are none."""
+        """Return the ridge of the grid with the least squared error on the held-out rows; None if they are too few."""
         learned, held = self.part("open"), self.part("held_out")
-        if not (learned.count.any() and held.count.any()):
+        if held.count.sum() < LEAST:
             return None
         ones, here = np.ones(self.n_classes), np.flatnonzero(learned.count + held.count)
         G, Q = learned.gram(ones), learned.sums[here].T
@@ -84,7 +86,7 @@ class HeldOutRidge:
         if self.gamma != "held-out":
             return float(self.gamma)
         chosen = store.chosen or store.choose()
-        if chosen is None:  # no class has five rows: from the statistics, then
+        if chosen is None:  # too few rows were held out: from the statistics, then
             chosen = Ridge("auto", "uniform", "mean").solve(Learner(total), labels).gamma
         return chosen
 
@@ -97,7 +99,7 @@ class RanPACClassifier(LinearClassifier):
     gamma : float or "held-out", default="held-out"
         The ridge (lambda in the paper). "held-out" takes the power of ten from 1e-8 to 1e8 with the least squared error
         on every fifth row of each class of the phase, when the phase ends; the first phase is looked at while it is
-        open, too. A phase whose classes all have fewer than five rows leaves the ridge as it was.
+        open, too. A phase with fewer than 20 such rows leaves the ridge as it was.
     n_components : int or None, default=10000
         Width f of the random layer; None: X is the features.
     random_state : int, RandomState instance or None, default=None
