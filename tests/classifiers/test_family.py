@@ -218,6 +218,17 @@ def test_a_duplicate_equals_sample_weight_two(name, stream, chosen):
 
 
 @everyone
+def test_it_is_solved_once(name):
+    X, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 3
+    clf = learn(name, X, y)
+    clf.predict(X)
+    solution = clf._solution()
+    clf.decision_function(X)
+    assert clf._solution() is solution
+    assert clf.partial_fit(X[:3], y[:3])._solution() is not solution
+
+
+@everyone
 @laws
 @given(stream=streams())
 def test_predict_changes_nothing(name, stream):

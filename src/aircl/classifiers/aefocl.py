@@ -10,8 +10,9 @@ import numpy as np
 
 from aircl.classifiers.features import dense_unless
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Learner, Ridge, RidgeSolution, Statistics
+from aircl.engine import Learner, Ridge, Statistics
 from aircl.engine.backend import Array, NumpyBackend
+from aircl.engine.linear import LinearSolution
 from aircl.engine.means import Spread
 from aircl.engine.parts import Parts
 from aircl.engine.shared import Shared
@@ -93,14 +94,15 @@ class Filled:
     seed: int
     expansion: Any  # fitted, or None
 
-    def solve(self, learner: Learner, labels: Array) -> RidgeSolution:
+    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
         """Return the weights for what was learned and filled up; the statistics stay as they are."""
         store = learner.store
         assert isinstance(store, WithSpread)
         filled = store.moments.columns(slice(None))
         for X, slots in self.pseudo_features(store.spread, np.argsort(labels)):
             filled.update(X if self.expansion is None else self.expansion.transform(X), slots)
-        return Ridge(self.gamma, "uniform", "mean").solve(Learner(filled), labels)
+        solution = Ridge(self.gamma, "uniform", "mean").solve(Learner(filled), labels)
+        return LinearSolution(rule=self, W=solution.W, gamma=solution.gamma)
 
     def pseudo_features(self, spread: Spread, order: Array) -> Iterator[tuple[Array, Array]]:
         """Yield Gaussian inputs with the mean and the deviations of their class, as many as it lacks.
