@@ -99,11 +99,17 @@ def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
     assert not np.array_equal(estimated, exact)
 
 
-def test_rows_and_matrix_agree():
-    X, _, _, _, spectrum = problem(PerClass, f=20)
-    probes = Probes(spectrum, spectrum.shrinkage(np.array([0.1, 10.0])))
-    for one, other in zip(probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(X.T @ X), 0), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
+@pytest.mark.parametrize("n_gammas", [2, 20])  # which way rows are taken depends on how many there are
+def test_rows_and_matrix_agree_with_the_traces(n_gammas):
+    X, _, store, pi, spectrum = problem(PerClass, f=20)
+    gammas = np.geomspace(0.1, 10, n_gammas)
+    probes = Probes(spectrum, spectrum.shrinkage(gammas))
+    G, A = full(store.gram(pi)), X.T @ X
+    K = [np.linalg.inv(G + gamma * np.eye(20)) for gamma in gammas]
+    W = [k @ (store.sums * pi[:, None]).T for k in K]
+    expected = [np.trace(k @ A) for k in K], [np.trace(w.T @ A @ w) for w in W]
+    for found in (probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(A), 0)):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def log_odds(store, pi, spectrum, gammas, unlike):

@@ -39,10 +39,13 @@ class Probes:
         self._backend = spectrum.backend
 
     def of_rows(self, blocks: list[Array]) -> tuple[Array, Array]:
-        """Return both traces for A = R'R, R in blocks of rows. Cost O(r f (f + g C))."""
-        backend = self._backend
-        diagonal = backend.zeros(self._d.shape[1], np.float64)
-        spread = backend.zeros(len(self._d), np.float64)
+        """Return both traces for A = R'R, R in blocks of rows. Cost O(r f (f + g C)) or O((r + g) f^2)."""
+        backend, (g, f), C = self._backend, self._d.shape, len(self._B)
+        rows = sum(len(block) for block in blocks)
+        if rows * g * C > (rows + g) * f:
+            return self._in_basis(sum(Z.T @ Z for Z in (block @ self._V for block in blocks)))
+        diagonal = backend.zeros(f, np.float64)
+        spread = backend.zeros(g, np.float64)
         for block in blocks:
             Z = block @ self._V
             diagonal += backend.square(Z).sum(0)
@@ -54,9 +57,7 @@ class Probes:
         """Return both traces for the A of a class, in its lower form. Cost O(f^3), or O(f^2 g) for wide ones."""
         backend = self._backend
         if len(A) <= EXACT_WIDTH:
-            in_basis = self._V.T @ backend.symmetric_product(A, self._V)
-            spread = (self._d.T * (backend.double(in_basis * self._BB) @ self._d.T)).sum(0)
-            return self._d @ backend.double(in_basis.diagonal()), spread
+            return self._in_basis(self._V.T @ backend.symmetric_product(A, self._V))
         # The mean stands out of the scatter around it, so its part n m'm is taken exactly and only the rest estimated.
         signs, signs_in_basis, scores = self._signs
         count, mean = self._count[slot], self._means[slot]  # in the eigenbasis
@@ -69,6 +70,12 @@ class Probes:
         spread = backend.double(scores * backend.symmetric_product(A, scores)).sum(0) - count * mean_scores**2
         spread_of_mean = count * backend.square((wide * self._d) @ backend.double(self._B).T).sum(1)
         return leverage, spread_of_mean + spread.reshape(len(self._d), -1).mean(1)
+
+    def _in_basis(self, A: Array) -> tuple[Array, Array]:
+        """Return both traces for an A that is given in the eigenbasis."""
+        double = self._backend.double
+        spread = (self._d.T * (double(A * self._BB) @ self._d.T)).sum(0)
+        return self._d @ double(A.diagonal()), spread
 
     @cached_property
     def _BB(self) -> Array:
