@@ -44,8 +44,9 @@ def fit_dask(
         A Dask client, the address of a scheduler such as "tcp://10.0.0.1:8786", or the number of processes of a cluster
         that is started on this machine for the time of the fit. None: one process a core.
     parts : int or None
-        Into how many runs of consecutive shards the work is divided. The bits of the result depend on this and on
-        nothing else: not on the workers, nor on who is ready first. None: 64, or one a shard if there are fewer.
+        Into how many runs of consecutive shards the work is divided. The bits of the result depend on this, not
+        on the workers or on who is ready first, as long as none is so short of memory that it puts class matrices on
+        disk. None: 64, or one a shard if there are fewer.
     batch_size : int, default=4096
         Rows that a worker holds at a time.
     progress : callable(shards learned, all shards, rows learned) or None

@@ -49,8 +49,9 @@ def fit_torch(
     workers : ProcessGroup or None
         gloo or nccl. None: the default group, which is begun with gloo if it is not there yet.
     parts : int or None
-        Into how many runs of consecutive shards the work is divided; the bits of the result depend on this and on
-        nothing else. None: one a rank, which needs the least memory.
+        Into how many runs of consecutive shards the work is divided; the bits of the result depend on this alone,
+        as long as no rank is so short of memory that it puts class matrices on disk. None: one a rank, which needs the
+        least memory.
     batch_size : int, default=4096
         Rows that a rank holds at a time.
     progress : callable(shards learned, all shards, rows learned) or None
