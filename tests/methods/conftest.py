@@ -114,3 +114,12 @@ def tiny_network():
         module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 64), torch.nn.ReLU())
     transform = ImageTransform(8, mean=(0.5,) * 3, std=(0.5,) * 3)
     return Network("tiny", module, transform, width=64, architecture="tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_vit():
+    """A ViT that knows some of every digit, as a pre-trained one would."""
+    pytest.importorskip("torch")
+    from aircl.benchmark.contract.material import _trial_network
+
+    return _trial_network("vit")

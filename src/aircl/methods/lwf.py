@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from aircl.methods import gradient
 from aircl.methods.gradient.method import GradientMethod
-from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
+from aircl.methods.gradient.options import PhaseOptions, StepOptions, TrainingOptions
 from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
@@ -45,7 +45,7 @@ class LwFOptions(DistillationOptions, PhaseOptions):
 class Taught(GradientMethod):
     """A student that is held to the answers of a teacher: itself, as it was after the previous phase or batch."""
 
-    Options: ClassVar[type[TrainingOptions]] = DistillationOptions
+    Options: ClassVar[type[StepOptions]] = DistillationOptions
     options: DistillationOptions
 
     def __init__(self, setup: Setup) -> None:

@@ -71,11 +71,14 @@ class Method(ABC):
         Whether the method must be told where phases end even in an online stream; the report marks it.
     analytic : bool
         Whether gamma means something to it.
+    trial_backbone : {"resnet", "vit"}
+        What `aircl check-method` tries it out with if it takes images.
     """
 
     consumes: ClassVar[Literal["features", "images"]] = "features"
     uses_phase_ends: ClassVar[bool] = False
     analytic: ClassVar[bool] = False
+    trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

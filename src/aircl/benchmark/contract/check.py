@@ -59,7 +59,7 @@ def check_method(
     ----------
     method : str, or a subclass of Method
         A name of `list_methods`, or what makes a method of a `Setup`: the class, or a callable with the attributes
-        `consumes` and `analytic` of one where they are not the default.
+        `consumes`, `analytic` and `trial_backbone` of one where they are not the default.
     checks : sequence of str, optional
         Some of `CHECKS`; by default all.
     options : mapping, optional
@@ -98,7 +98,8 @@ def check_method(
         return _all(checks, "failed", f"consumes is {consumes!r}; it should be 'features' or 'images'.")
     analytic = bool(getattr(method, "analytic", False))
     try:
-        material = prepare_material(consumes, analytic=analytic, options=options or {})
+        backbone = getattr(method, "trial_backbone", Method.trial_backbone)
+        material = prepare_material(consumes, analytic=analytic, options=options or {}, backbone=backbone)
     except BackboneError as error:
         return _all(checks, "skipped", f"a method that takes images is tried out with a backbone, but: {error}")
     exam = Exam(method, material)

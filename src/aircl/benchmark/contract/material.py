@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aircl.backbones import create_backbone
+from aircl.backbones import Backbone, create_backbone
+from aircl.benchmark.contract.trial_vit import train_vit
 from aircl.data import load_dataset
 from aircl.methods import Setup
 from aircl.scenarios import make_stream
@@ -53,7 +55,9 @@ class Material:
         return [self.rows_of(*phase.classes.tolist(), at_most=at_most) for phase in stream.phases]
 
 
-def prepare_material(consumes: str, *, analytic: bool, options: Mapping[str, Any]) -> Material:
+def prepare_material(
+    consumes: str, *, analytic: bool, options: Mapping[str, Any], backbone: str = "resnet"
+) -> Material:
     """Return digits in the form that a method consumes.
 
     Parameters
@@ -63,6 +67,8 @@ def prepare_material(consumes: str, *, analytic: bool, options: Mapping[str, Any
         Whether the method gets a random buffer.
     options : mapping
         The method's own.
+    backbone : {"resnet", "vit"}, default="resnet"
+        For a method that takes images.
 
     Raises
     ------
@@ -77,7 +83,19 @@ def prepare_material(consumes: str, *, analytic: bool, options: Mapping[str, Any
         train, test = (identity.forward(identity.prepare(images)) for images in (train, test))
         setup = Setup(SEED, identity.width, batch_size=BATCH_SIZE, buffer=BUFFER if analytic else None, options=options)
         return Material(train, labels[0], test, labels[1], setup)
-    base = np.concatenate([np.flatnonzero(labels[0] == label)[:BASE_ROWS] for label in BASE_CLASSES])
-    backbone = create_backbone("base:resnet32", base=(train[base], labels[0][base]), epochs=BASE_EPOCHS, progress=False)
-    setup = Setup(SEED, backbone.width, batch_size=BATCH_SIZE, backbone=backbone, options=options)
+    network = _trial_network(backbone)
+    setup = Setup(SEED, network.width, batch_size=BATCH_SIZE, backbone=network, options=options)
     return Material(train, labels[0], test, labels[1], setup)
+
+
+@functools.cache
+def _trial_network(kind: str) -> Backbone:
+    """Train a backbone on some digits, once: pupils get copies."""
+    split = load_dataset("digits").train
+    # Prompts are for a ViT that has seen much, as large ones have: this one has seen some of every class.
+    known = range(10) if kind == "vit" else BASE_CLASSES
+    rows = np.concatenate([np.flatnonzero(split.labels == label)[:BASE_ROWS] for label in known])
+    base = split.inputs[rows], split.labels[rows]
+    if kind == "vit":
+        return train_vit(*base)
+    return create_backbone("base:resnet32", base=base, epochs=BASE_EPOCHS, progress=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from aircl.inputs import Batch
 from aircl.methods import gradient
-from aircl.methods.gradient.options import PhaseOptions, TrainingOptions
+from aircl.methods.gradient.options import StepOptions, TrainingOptions
 from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class GradientMethod(Method):
     """A network trained by gradient steps, on every batch as it comes (online) or on each phase when it ends.
 
     A method says what is special about it by overriding some of: `loss`, `accompany`, `material`, `absorb`,
-    `close_phase`, and `state` and `resume` for what it keeps.
+    `close_phase`, `train_phase`, and `state` and `resume` for what it keeps.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class GradientMethod(Method):
     keeps nothing but its memory.
     """
 
-    Options: ClassVar[type[TrainingOptions]] = TrainingOptions
-    options: TrainingOptions
+    Options: ClassVar[type[StepOptions]] = TrainingOptions
+    options: StepOptions
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -78,7 +78,7 @@ class GradientMethod(Method):
     @classmethod
     def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
         """Return "images" if the backbone is trained or images are augmented, else "features"."""
-        return "images" if cls.Options.resolve(options, online=False).on_images else "features"
+        return "images" if _training(cls.Options.resolve(options, online=False)).on_images else "features"
 
     # -- what makes a method --
     def loss(self, batch: Rows) -> torch.Tensor:
@@ -128,13 +128,17 @@ class GradientMethod(Method):
         rows, self._open = gradient.join(self._open), []
         if gradient.count(rows):
             self.meet(rows)
-            if isinstance(self.options, PhaseOptions) and self.options.compare == "phase":
+            if getattr(self.options, "compare", "exposed") == "phase":
                 self.compared = self.student.head.columns(rows["labels"])
-            self.optimiser = self.make_optimiser()
-            self.pass_over(self.material(rows), self.options.epochs)
+            self.train_phase(rows)
             self.optimiser = self.compared = None
             self.absorb(rows)
         self.close_phase()
+
+    def train_phase(self, rows: Rows) -> None:
+        """Train on the samples of a phase, with an optimiser that is new in every phase."""
+        self.optimiser = self.make_optimiser()
+        self.pass_over(self.material(rows), self.options.epochs)
 
     def rows(self, inputs: Batch, labels: Labels) -> Rows:
         """Return a batch as tensors of its own."""
@@ -252,23 +256,25 @@ class GradientMethod(Method):
     # -- parts --
     def make_optimiser(self) -> Optimiser:
         """Return a new optimiser of what is trained."""
-        options = self.options
+        options = _training(self.options)
         groups = self.student.groups(options.learning_rate, options.backbone_rate)
         return gradient.Optimiser(groups, options.optimiser, momentum=options.momentum)
 
     def make_views(self) -> Views:
         """Return how samples are looked at."""
-        if not self.options.on_images:
+        options = _training(self.options)
+        if not options.on_images:
             return gradient.FeatureViews()
-        return gradient.ImageViews(self._network().transform, augmented=bool(self.options.augment))
+        return gradient.ImageViews(self._network().transform, augmented=bool(options.augment))
 
     def make_student(self) -> Student:
         """Return a network that has learned nothing."""
-        if not self.options.on_images:
+        options = _training(self.options)
+        if not options.on_images:
             return gradient.Student(self.setup.n_features)
         # A copy: what the backbone of the setup is to other methods must not change.
         trunk = copy.deepcopy(self._network().module)
-        return gradient.Student(self.setup.n_features, trunk, trained=self.options.unfreeze)
+        return gradient.Student(self.setup.n_features, trunk, trained=options.unfreeze)
 
     def _network(self) -> Any:
         from aircl.backbones.network import Network
@@ -280,3 +286,9 @@ class GradientMethod(Method):
                 f"to train on images it needs a backbone that is a network, such as base:resnet32; it got {name}."
             )
         return backbone
+
+
+def _training(options: StepOptions) -> TrainingOptions:
+    """Return the options of a method that leaves views, network and optimiser as they are here."""
+    assert isinstance(options, TrainingOptions)
+    return options

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """Options that all gradient methods have, with the defaults of streams with phases on a frozen backbone.
+class StepOptions:
+    """Options of everything that makes gradient steps, with the defaults of streams with phases.
 
     Attributes
     ----------
@@ -25,13 +25,6 @@ class TrainingOptions:
         1e-3, without a schedule; 1e-2 if the backbone is trained; 5e-3 in online streams.
     momentum : float
         Of SGD.
-    unfreeze : bool
-        Train the backbone too, on images.
-    backbone_rate : float
-        Learning rate of the backbone, as a share of that of the head.
-    augment : bool or None
-        Move and mirror images in training; None: if the backbone is trained. Without it a frozen backbone's features
-        are computed once and cached.
     """
 
     epochs: int = 20
@@ -39,19 +32,14 @@ class TrainingOptions:
     optimiser: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1e-3
     momentum: float = 0.9
-    unfreeze: bool = False
-    backbone_rate: float = 0.1
-    augment: bool | None = None
 
     # What holds instead of the defaults in an online stream, and in others if the backbone is trained.
     online: ClassVar[Mapping[str, Any]] = {"optimiser": "adam", "learning_rate": 5e-3}
     unfrozen: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-2}
     # Numbers that may be 0; all others are above it.
-    may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum", "backbone_rate"})
+    may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum"})
 
     def __post_init__(self) -> None:
-        if self.augment is None:
-            object.__setattr__(self, "augment", self.unfreeze)
         hints = get_type_hints(type(self))
         for field in fields(self):
             value = getattr(self, field.name)
@@ -63,11 +51,6 @@ class TrainingOptions:
                 raise ValueError(f"{field.name}={value!r} is not {least}.")
         if self.momentum >= 1:
             raise ValueError(f"momentum={self.momentum!r} is not below 1.")
-
-    @property
-    def on_images(self) -> bool:
-        """Whether images are needed, not their features."""
-        return self.unfreeze or bool(self.augment)
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], *, online: bool) -> Self:
@@ -88,6 +71,38 @@ class TrainingOptions:
             raise ValueError("compare='phase' needs phases, which an online stream does not show. Use 'exposed'.")
         setting = cls.online if online else cls.unfrozen if given.get("unfreeze") else {}
         return cls(**{**setting, **given})
+
+
+@dataclass(frozen=True)
+class TrainingOptions(StepOptions):
+    """Options of methods that train a head, and the backbone if they are asked to.
+
+    Attributes
+    ----------
+    unfreeze : bool
+        Train the backbone too, on images.
+    backbone_rate : float
+        Learning rate of the backbone, as a share of that of the head.
+    augment : bool or None
+        Move and mirror images in training; None: if the backbone is trained. Without it a frozen backbone's features
+        are computed once and cached.
+    """
+
+    unfreeze: bool = False
+    backbone_rate: float = 0.1
+    augment: bool | None = None
+
+    may_be_zero = StepOptions.may_be_zero | {"backbone_rate"}
+
+    def __post_init__(self) -> None:
+        if self.augment is None:
+            object.__setattr__(self, "augment", self.unfreeze)
+        super().__post_init__()
+
+    @property
+    def on_images(self) -> bool:
+        """Whether images are needed, not their features."""
+        return self.unfreeze or bool(self.augment)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""A ViT that is small enough to be trained, and to be prompted many times, while one waits."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from aircl.backbones.backbone import Backbone, BackboneError
+
+IMAGE_SIZE, PATCH_SIZE = 8, 4
+# As many blocks as prompts of the published methods enter.
+WIDTH, DEPTH, HEADS = 32, 5, 4
+EPOCHS = 20
+
+
+def train_vit(images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], *, epochs: int = EPOCHS) -> Backbone:
+    """Train a ViT of 5 blocks, 32 features and 2 x 2 patches on a few images.
+
+    Parameters
+    ----------
+    images : uint8 array of shape (n, height, width, channels)
+    labels : array of shape (n,)
+    epochs : int
+
+    Raises
+    ------
+    BackboneError
+        If there is no torch.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise BackboneError("torch is not installed: pip install 'aircl[torch]'.") from error
+    from aircl.backbones.network import Network
+    from aircl.backbones.training import train_classifier
+    from aircl.backbones.transform import ImageTransform
+    from aircl.backbones.vit import VisionTransformer
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = VisionTransformer(
+            image_size=IMAGE_SIZE, patch_size=PATCH_SIZE, width=WIDTH, depth=DEPTH, heads=HEADS, mlp_width=2 * WIDTH
+        )
+    transform = ImageTransform(IMAGE_SIZE, mean=(0.3,) * 3, std=(0.4,) * 3)
+    train_classifier(
+        module,
+        WIDTH,
+        transform.resize(images),
+        torch.from_numpy(np.unique(labels, return_inverse=True)[1]),
+        transform.normalise,
+        generator=torch.Generator().manual_seed(0),
+        epochs=epochs,
+        batch_size=32,
+        learning_rate=3e-3,
+        shift=1,
+        flip=False,
+        progress=False,
+        description="",
+    )
+    return Network("trial-vit", module, transform, width=WIDTH, architecture="trial-vit")

@@ -1,0 +1,114 @@
+"""DualPrompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from aircl.methods import prompt
+from aircl.methods.gradient.options import StepOptions
+from aircl.methods.method import IncompatibleError, Setup
+from aircl.methods.prompt.method import PromptMethod
+from aircl.methods.prompt.options import DualOptions, SelectionOptions
+from aircl.methods.registry import register_method
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from aircl.backbones.vit import VisionTransformer
+    from aircl.methods.gradient import Rows
+    from aircl.methods.prompt import DualPrompts, Guidance
+
+
+@dataclass(frozen=True)
+class DualPromptOptions(DualOptions, SelectionOptions):
+    """Options of DualPrompt.
+
+    Attributes
+    ----------
+    assign : {"nearest", "phase"}
+        Which expert a sample is trained with: that of the nearest key, or one for each phase. Test samples always have
+        that of the nearest key.
+    """
+
+    assign: Literal["nearest", "phase"] = "nearest"
+
+    online = DualOptions.online
+
+
+class DualMethod(PromptMethod):
+    """General prompts in the first blocks, and expert prompts of a pool in the next."""
+
+    Options: ClassVar[type[StepOptions]] = DualOptions
+    options: DualOptions
+
+    def make_prompts(self, vit: VisionTransformer) -> nn.Module:
+        """Return general prompts and the pool of experts."""
+        options = self.options
+        self.need_blocks(vit, options.general_blocks + options.expert_blocks, "general_blocks and expert_blocks")
+        return prompt.DualPrompts(
+            vit.width,
+            general_blocks=options.general_blocks,
+            general_length=options.general_length,
+            expert_blocks=options.expert_blocks,
+            expert_length=options.expert_length,
+            pool=options.pool,
+            form=options.form,
+            generator=self.generator,
+        )
+
+    @property
+    def prompts(self) -> DualPrompts:
+        """The prompts, as `make_prompts` made them."""
+        prompts: DualPrompts = self.student.prompts  # type: ignore[assignment]
+        return prompts
+
+
+@register_method("dualprompt")
+class DualPrompt(DualMethod):
+    """DualPrompt: general prompts for all images, and an expert prompt for each, that of the nearest key.
+
+    Notes
+    -----
+    The paper trains one expert in each phase (``assign=phase``, which an online stream cannot have: it shows none).
+
+    References
+    ----------
+    .. [1] Wang et al. "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning." ECCV 2022.
+    """
+
+    Options = DualPromptOptions
+    options: DualPromptOptions
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if setup.online and self.options.assign == "phase":
+            raise IncompatibleError("assign='phase' needs phases, which an online stream does not show. Use 'nearest'.")
+        self._phase = 0  # phases that were trained on
+
+    def guide(self, rows: Rows, *, training: bool) -> Guidance:
+        """Return the prefixes of all blocks that have some."""
+        pool = self.prompts.experts
+        distances = pool.distances(rows["queries"])
+        chosen = pool.nearest(distances)
+        if training and self.options.assign == "phase":
+            chosen = chosen.new_full(chosen.shape, self._phase % self.options.pool)
+        elif self.options.selection == "batch":
+            chosen = prompt.most_frequent(chosen)
+        return prompt.Guidance(
+            prefixes=self.prompts.prefixes(self.student.trunk, chosen),
+            chosen=chosen,
+            penalty=self.options.key_loss * distances.gather(1, chosen).mean(),
+        )
+
+    def absorb(self, rows: Rows) -> None:
+        """Turn to the next expert, if there is one for each phase."""
+        self._phase += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return the number of phases."""
+        return {"phase": self._phase}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with the next phase."""
+        self._phase = state["phase"]
