@@ -11,8 +11,8 @@ from aircl.methods import describe_method, list_methods
 QUICK = {name: {"epochs": 4, "learning_rate": 0.01} for name in ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")}
 QUICK["rm"] |= {"memory_epochs": 4}
 QUICK["real"] = {"epochs": 1, "distillation_epochs": 3, "learning_rate": 0.003}
-PROMPTED = {name: {"epochs": 2, "learning_rate": 0.01} for name in ("coda-prompt", "mvp", "mvp-r")}
-PROMPTED |= {name: {"epochs": 2, "learning_rate": 0.01, "rate_batch": None} for name in ("dap", "dualprompt", "l2p")}
+PROMPTED = {name: {"epochs": 1, "learning_rate": 0.02} for name in ("coda-prompt", "mvp", "mvp-r")}
+PROMPTED |= {name: {"epochs": 1, "learning_rate": 0.02, "rate_batch": None} for name in ("dap", "dualprompt", "l2p")}
 # Those that train a network whenever they are made to begin.
 SLOW = ("real", *PROMPTED)
 EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in list_methods()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aircl.methods import gradient, prompt
 from aircl.methods.method import IncompatibleError, Setup
@@ -29,13 +29,10 @@ class DAPOptions(PromptOptions):
     ----------
     epochs : int
         Passes over a phase in each of the two stages.
-    compare : {"phase", "exposed"}
-        Of stage 2; stage 1 tells samples from the classes of their phase.
     length : int
         Tokens of a prompt.
     """
 
-    compare: Literal["phase", "exposed"] = "exposed"
     length: int = 25
 
     online: ClassVar[Mapping[str, Any]] = PromptOptions.online
@@ -107,8 +104,7 @@ class DAP(PromptMethod):
         size = gradient.count(rows)
         self.alpha = self.earlier.alpha(size)
         phase.data.copy_(prompt.draw_prompts(*phase.shape, generator=self.generator))
-        second, first = self.compared, self.student.head.columns(rows["labels"])
-        for self._stage, self.compared in ((1, first), (2, second)):
+        for self._stage in (1, 2):
             super().train_phase(rows)
         self.earlier.add(phase, size)
 
