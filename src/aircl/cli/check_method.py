@@ -60,6 +60,8 @@ def check_method(
         seconds = sum(finding.seconds for finding in findings)
         counts = Counter(finding.result for finding in findings)
         say(f"{', '.join(f'{count} {result}' for result, count in counts.items())}, in {seconds:.1f} s.")
+        if trial := {**getattr(method, "trial_options", {}), **options}:
+            say(f"Tried out with {', '.join(f'{key}={value}' for key, value in trial.items())}.")
     if failed:
         raise typer.Exit(1)
 

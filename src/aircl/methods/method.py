@@ -73,12 +73,16 @@ class Method(ABC):
         Whether gamma means something to it.
     trial_backbone : {"resnet", "vit"}
         What `aircl check-method` tries it out with if it takes images.
+    trial_options : mapping
+        Options that `aircl check-method` sets unless it is told otherwise, for a method whose defaults are made for
+        more than the few dozen samples of its streams.
     """
 
     consumes: ClassVar[Literal["features", "images"]] = "features"
     uses_phase_ends: ClassVar[bool] = False
     analytic: ClassVar[bool] = False
     trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
+    trial_options: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

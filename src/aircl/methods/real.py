@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aircl.classifiers.acil import ACILClassifier
 from aircl.methods.base_phase import BasePhaseMethod
@@ -34,6 +34,7 @@ class Real(BasePhaseMethod):
     """
 
     estimator = ACILClassifier
+    trial_options: ClassVar[Mapping[str, Any]] = {"epochs": 1, "distillation_epochs": 3, "learning_rate": 3e-3}
     DEFAULTS: Mapping[str, Any] = {"epochs": 20, "distillation_epochs": 20, "learning_rate": 1e-3}
 
     @classmethod

@@ -63,7 +63,7 @@ def check_method(
     checks : sequence of str, optional
         Some of `CHECKS`; by default all.
     options : mapping, optional
-        The method's own options, for `Setup.options`.
+        The method's own options, for `Setup.options`; they come before its `trial_options`.
     progress : callable, optional
         Called with the number of checks done and the name of the next one.
 
@@ -91,15 +91,16 @@ def check_method(
     if isinstance(method, str):
         list_methods()
         method = METHODS[method]
+    options = {**getattr(method, "trial_options", {}), **(options or {})}
     consumes = getattr(method, "consumes", "features")
     if isinstance(method, type) and issubclass(method, Method):
-        consumes = method.inputs_for(options or {})
+        consumes = method.inputs_for(options)
     if consumes not in ("features", "images"):
         return _all(checks, "failed", f"consumes is {consumes!r}; it should be 'features' or 'images'.")
     analytic = bool(getattr(method, "analytic", False))
     try:
         backbone = getattr(method, "trial_backbone", Method.trial_backbone)
-        material = prepare_material(consumes, analytic=analytic, options=options or {}, backbone=backbone)
+        material = prepare_material(consumes, analytic=analytic, options=options, backbone=backbone)
     except BackboneError as error:
         return _all(checks, "skipped", f"a method that takes images is tried out with a backbone, but: {error}")
     exam = Exam(method, material)

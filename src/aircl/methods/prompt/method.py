@@ -40,6 +40,7 @@ class PromptMethod(GradientMethod):
 
     consumes = "images"
     trial_backbone = "vit"
+    trial_options: ClassVar[Mapping[str, Any]] = {"epochs": 1, "learning_rate": 0.02, "rate_batch": None}
     Options: ClassVar[type[StepOptions]] = PromptOptions
     options: PromptOptions
     queried: ClassVar[bool] = True
