@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from aircl.methods import gradient, prompt
 from aircl.methods.method import IncompatibleError, Setup
@@ -29,10 +29,13 @@ class DAPOptions(PromptOptions):
     ----------
     epochs : int
         Passes over a phase in each of the two stages.
+    compare : {"phase", "exposed"}
+        Of stage 2, and "exposed" by default; stage 1 tells samples from the classes of their phase.
     length : int
         Tokens of a prompt.
     """
 
+    compare: Literal["phase", "exposed"] = "exposed"
     length: int = 25
 
     online: ClassVar[Mapping[str, Any]] = PromptOptions.online
@@ -104,7 +107,8 @@ class DAP(PromptMethod):
         size = gradient.count(rows)
         self.alpha = self.earlier.alpha(size)
         phase.data.copy_(prompt.draw_prompts(*phase.shape, generator=self.generator))
-        for self._stage in (1, 2):
+        second, first = self.compared, self.student.head.columns(rows["labels"])
+        for self._stage, self.compared in ((1, first), (2, second)):
             super().train_phase(rows)
         self.earlier.add(phase, size)
 

@@ -139,7 +139,7 @@ def test_defaults_are_those_of_the_setting():
         5,
         0.03,
         256,
-        "phase",
+        "exposed",
     )
     assert (online["updates"], online["learning_rate"], online["rate_batch"], online["compare"]) == (
         3,
