@@ -1,4 +1,4 @@
-"""Prompt methods and a linear head, on the same ViT that was trained on the first phase of digits."""
+"""Prompt methods and a linear head, on the same ViT that was trained on the first of two phases of digits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 from aircl.benchmark.contract.trial_vit import train_vit  # noqa: E402
 from aircl.methods import Setup, create_method  # noqa: E402
 
-AT_MOST = 80  # samples of a phase
+AT_MOST = 240  # samples of a phase
 
 
 @pytest.fixture(scope="module")
 def vit(digits):
-    base = digits.stream(5).phases[0].train
+    base = digits.stream(2).phases[0].train
     return train_vit(digits.images[base], digits.labels[base])
 
 
@@ -31,7 +31,7 @@ def last_accuracy(digits, vit):
         def inputs(images):
             return vit.forward(vit.prepare(images)) if on_features else images
 
-        for phase in digits.stream(5).phases:
+        for phase in digits.stream(2).phases:
             rows = phase.train[:AT_MOST]
             for start in range(0, len(rows), 16):
                 batch = rows[start : start + 16]
@@ -42,30 +42,19 @@ def last_accuracy(digits, vit):
     return last
 
 
-# The published rates are for larger batches. L2P and DAP tell samples from the classes of their phase, as the others do
-# by default: told from all classes, both end below either head.
-SETTINGS = {
-    "coda-prompt": {},
-    "dap": {"rate_batch": 64, "compare": "phase"},
-    "dualprompt": {"rate_batch": 64},
-    "l2p": {"rate_batch": 64, "compare": "phase"},
-    "mvp": {},
-    "mvp-r": {},
-}
+# The published rates are for larger batches.
+SETTINGS = {"coda-prompt": {}, "dualprompt": {"rate_batch": 64}, "mvp": {}, "mvp-r": {}}
 
 
 @pytest.mark.slow
 def test_prompts_beat_a_head_that_is_fine_tuned_on_the_same_features(last_accuracy):
-    """All beat a head that tells new classes from all others, two also one that tells them from those of their phase.
+    """A head that tells samples from those of their phase is told as much as CODA-Prompt, DualPrompt and MVP are.
 
-    That second head is told as little as the prompt methods are, and its features cannot drift. The ViT has seen two
-    digits: its features have little of the other eight, and prompts that change from phase to phase move that little.
-    L2P, DAP and MVP do not beat it: L2P and DAP classify the outputs of prompts, which this ViT was not trained to
-    give, and move them in every phase; MVP without a memory ends where the head does. CODA-Prompt is ahead by less than
-    can be relied on. DualPrompt's experts and MVP-R's memory pay.
+    L2P and DAP are not here: they classify what the ViT gives in the places of prompts, not its class token, and a ViT
+    that has seen five digits has never learned to put anything there. They end below the head (32 and 37 % against 53).
     """
-    exposed, phase = (last_accuracy("fine-tuning", compare=compare) for compare in ("exposed", "phase"))
+    head = last_accuracy("fine-tuning", compare="phase")
     prompted = {name: last_accuracy(name, **options) for name, options in SETTINGS.items()}
-    assert min(prompted.values()) > exposed + 0.02
-    assert prompted["dualprompt"] > phase + 0.02
-    assert prompted["mvp-r"] > phase + 0.1
+    assert min(prompted.values()) > head + 0.03, prompted
+    assert prompted["coda-prompt"] > head + 0.05
+    assert prompted["mvp-r"] > max(head, last_accuracy("fine-tuning", compare="exposed")) + 0.1
