@@ -34,6 +34,16 @@ def blurry_m(labels: Labels, *, seed: int = 0, phases: int = 5, disjoint: float 
     References
     ----------
     .. [1] R. Aljundi et al., "Gradient based sample selection for online continual learning", NeurIPS 2019.
+
+    Examples
+    --------
+    Classes 0 and 3 keep to one phase, the others are in both:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import blurry_m
+    >>> blurry_m(np.repeat(np.arange(6), 10), seed=1, phases=2, disjoint=1 / 3).counts()
+    array([[10,  5,  5,  0,  5,  5],
+           [ 0,  5,  5, 10,  5,  5]])
     """
     check_count("phases", phases)
     check_share("disjoint", disjoint)

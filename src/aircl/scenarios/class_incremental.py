@@ -36,6 +36,16 @@ def class_incremental(
     -----
     Where classes cannot be dealt evenly the earlier phases have one more: nothing is dropped. The samples of a phase
     arrive in the order of one random permutation of the training set.
+
+    Examples
+    --------
+    Half of the classes first, then five steps:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import class_incremental
+    >>> stream = class_incremental(np.repeat(np.arange(100), 500), base=0.5, phases=6)
+    >>> [len(phase.classes) for phase in stream.phases]
+    [50, 10, 10, 10, 10, 10]
     """
     return disjoint_phases(labels, seed, phases, base, order)
 

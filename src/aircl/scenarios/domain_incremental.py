@@ -33,6 +33,17 @@ def domain_incremental(
     Notes
     -----
     The samples of a phase arrive in the order of one random permutation of the training set.
+
+    Examples
+    --------
+    Two hospitals, of which only the second has class 2:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import domain_incremental
+    >>> labels, hospital = np.array([0, 1, 0, 1, 2, 1]), np.array([0, 0, 0, 1, 1, 1])
+    >>> domain_incremental(labels, domains=hospital).counts()
+    array([[2, 1, 0],
+           [0, 2, 1]])
     """
     if domains is None:
         raise ValueError(

@@ -39,6 +39,18 @@ def i_blurry(
     ----------
     .. [1] H. Koh et al., "Online Continual Learning on Class Incremental Blurry Task Configuration with Anytime
        Inference", ICLR 2022.
+
+    Examples
+    --------
+    Of the samples of classes 1 and 2 some stray; with 100 classes every phase has as many as the others:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import i_blurry
+    >>> i_blurry(np.repeat(np.arange(6), 10), seed=1, phases=2, disjoint=1 / 3, blurry=0.2).counts()
+    array([[10,  9,  1,  0,  0, 10],
+           [ 0,  1,  9, 10, 10,  0]])
+    >>> [len(phase.classes) for phase in i_blurry(np.repeat(np.arange(100), 500), seed=1).phases]
+    [60, 60, 60, 60, 60]
     """
     classes = np.unique(labels)
     check_phases(phases, len(classes))

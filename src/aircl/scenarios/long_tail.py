@@ -60,6 +60,18 @@ def long_tail(
     ----------
     .. [1] X. Liu et al., "Long-Tailed Class Incremental Learning", ECCV 2022.
     .. [2] C. Hong et al., "Dynamically Anchored Prompting for Task-Imbalanced Continual Learning", IJCAI 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.scenarios import long_tail
+    >>> labels = np.repeat(np.arange(6), 10)
+    >>> long_tail(labels, phases=3, counts="exp", ratio=0.1).counts()
+    array([[10,  6,  0,  0,  0,  0],
+           [ 0,  0,  3,  2,  0,  0],
+           [ 0,  0,  0,  0,  1,  1]])
+    >>> [phase.classes.tolist() for phase in long_tail(labels, phases=3, ratio=0.1, order="ascending").phases]
+    [[4, 5], [2, 3], [0, 1]]
     """
     classes, available = np.unique(labels, return_counts=True)
     check_phases(phases, len(classes))

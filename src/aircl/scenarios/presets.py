@@ -39,6 +39,19 @@ class Preset:
         Samples between evaluations, for A_auc. None: at the ends of phases only.
     column : tuple of str
         Scenario, dataset and order, as the published numbers are filed.
+
+    Examples
+    --------
+    The stream of a column of table 1, for a training set of 100 classes with 500 samples each:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import PRESETS
+    >>> preset = PRESETS["table1-cifar100-ascending"]
+    >>> preset.buffer_width, preset.gamma, preset.phases
+    (2048, 1000.0, 10)
+    >>> stream = preset.make_stream(np.repeat(np.arange(100), 500), seed=1)
+    >>> [len(phase.train) for phase in stream.phases]
+    [10, 30, 60, 110, 210, 400, 760, 1420, 2660, 5000]
     """
 
     name: str

@@ -31,6 +31,15 @@ class ScenarioInfo:
         One line.
     options : dict
         Names of the options, with their defaults. The seed is not one of them: every scenario has it.
+
+    Examples
+    --------
+    >>> from aircl.scenarios import describe_scenario
+    >>> info = describe_scenario("blurry-m")
+    >>> print(info.description)
+    Classes that keep to one phase, and classes that appear in every phase.
+    >>> info.options
+    {'phases': 5, 'disjoint': 0.5}
     """
 
     name: str
@@ -46,6 +55,28 @@ def scenario(
     The function takes labels (checked before it sees them) and keyword-only options, `seed` among them, and returns
     the training indices of each phase. The scenario returns a `Stream`; classes that are in no phase are reported as
     dropped.
+
+    Parameters
+    ----------
+    name : str
+        For `make_stream` and `aircl run --scenario`.
+
+    Returns
+    -------
+    decorator : callable
+
+    Examples
+    --------
+    The training set backwards, in halves:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import make_stream, scenario
+    >>> @scenario("backwards")
+    ... def backwards(labels, *, seed=0, phases=2):
+    ...     "The last samples first."
+    ...     return np.array_split(np.arange(len(labels))[::-1], phases)
+    >>> [phase.train.tolist() for phase in make_stream("backwards", [0, 0, 1, 2]).phases]
+    [[3, 2], [1, 0]]
     """
 
     def decorate(
@@ -109,7 +140,23 @@ def make_stream(
 
 
 def describe_scenario(name: str) -> ScenarioInfo:
-    """Return what a scenario is and can be asked for."""
+    """Return what a scenario is and can be asked for.
+
+    Parameters
+    ----------
+    name : str
+        A name of `list_scenarios`.
+
+    Returns
+    -------
+    info : ScenarioInfo
+
+    Examples
+    --------
+    >>> from aircl.scenarios import describe_scenario
+    >>> describe_scenario("long-tail").options
+    {'phases': 10, 'counts': 'exp_max', 'ratio': 0.002, 'order': 'descending'}
+    """
     build = SCENARIOS[name]
     parameters = inspect.signature(build).parameters.values()
     options = {p.name: p.default for p in parameters if p.name not in ("labels", "seed", "domains")}
@@ -117,7 +164,18 @@ def describe_scenario(name: str) -> ScenarioInfo:
 
 
 def list_scenarios() -> list[ScenarioInfo]:
-    """Return all scenarios with their descriptions and options, by name."""
+    """Return all scenarios with their descriptions and options, by name.
+
+    Returns
+    -------
+    infos : list of ScenarioInfo
+
+    Examples
+    --------
+    >>> from aircl.scenarios import list_scenarios
+    >>> sorted({info.name for info in list_scenarios()} & {"cil", "long-tail", "si-blurry"})
+    ['cil', 'long-tail', 'si-blurry']
+    """
     return [describe_scenario(name) for name in sorted(SCENARIOS)]
 
 

@@ -50,6 +50,18 @@ def si_blurry(
     ----------
     .. [1] J. Moon et al., "Online Class Incremental Learning on Stochastic Blurry Task Boundary via Mask and Visual
        Prompt Tuning", ICCV 2023.
+
+    Examples
+    --------
+    How many classes a phase has is left to chance:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import si_blurry
+    >>> stream = si_blurry(np.repeat(np.arange(100), 500), seed=1)
+    >>> [len(phase.classes) for phase in stream.phases]
+    [51, 50, 50, 76, 66]
+    >>> [len(phase.new_classes) for phase in stream.phases]
+    [51, 0, 0, 29, 20]
     """
     return build(labels, seed, phases, disjoint, blurry, faithful)
 
@@ -79,6 +91,16 @@ def si_blurry_paper(
     Returns
     -------
     stream : Stream
+
+    Examples
+    --------
+    Most classes are blurry, so most are in every phase:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import si_blurry_paper
+    >>> stream = si_blurry_paper(np.repeat(np.arange(100), 500), seed=1)
+    >>> [len(phase.classes) for phase in stream.phases]
+    [90, 90, 90, 96, 94]
     """
     return build(labels, seed, phases, disjoint, blurry, faithful)
 

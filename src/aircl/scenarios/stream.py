@@ -29,6 +29,16 @@ class Phase:
         Those of them that no earlier phase had, sorted.
     exposed : array
         The classes seen up to the end of this phase, sorted. Metrics are restricted to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.scenarios import make_stream
+    >>> first, second = make_stream("cil", np.array([0, 0, 1, 1, 1, 2]), phases=2, order="natural").phases
+    >>> second.train, second.new_classes, second.exposed
+    (array([5]), array([2]), array([0, 1, 2]))
+    >>> dict(zip(first.classes.tolist(), first.counts.tolist()))
+    {0: 2, 1: 3}
     """
 
     train: Indices
@@ -51,6 +61,21 @@ class Stream:
     phases : tuple of Phase
     dropped_classes : array
         Classes that the scenario leaves out, such as a remainder that cannot be dealt evenly; sorted.
+
+    Examples
+    --------
+    A learner sees one phase after the other:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import make_stream
+    >>> stream = make_stream("cil", np.repeat(np.arange(6), 10), phases=3, order="natural")
+    >>> for phase in stream.phases:
+    ...     print(len(phase.train), "samples of", phase.classes)
+    20 samples of [0 1]
+    20 samples of [2 3]
+    20 samples of [4 5]
+    >>> stream.total, stream.options["seed"], stream.counts().shape
+    (60, 0, (3, 6))
     """
 
     scenario: str
@@ -95,6 +120,21 @@ def make_phases(labels: Labels, trains: Sequence[Indices]) -> tuple[Phase, ...]:
         Labels of the whole training set.
     trains : sequence of arrays
         Indices of each phase, in stream order.
+
+    Returns
+    -------
+    phases : tuple of Phase
+
+    Examples
+    --------
+    A stream of one's own, say by the hour in which samples came:
+
+    >>> import numpy as np
+    >>> from aircl.scenarios import make_phases
+    >>> labels, hour = np.array([7, 7, 3, 3, 7]), np.array([0, 0, 0, 1, 1])
+    >>> phases = make_phases(labels, [np.flatnonzero(hour == h) for h in (0, 1)])
+    >>> [(phase.train.tolist(), phase.new_classes.tolist()) for phase in phases]
+    [([0, 1, 2], [3, 7]), ([3, 4], [])]
     """
     phases = []
     exposed = np.zeros(0, np.int64)

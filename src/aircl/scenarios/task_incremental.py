@@ -29,5 +29,13 @@ def task_incremental(labels: Labels, *, seed: int = 0, phases: int = 10, order: 
     -----
     The phases are those of `class_incremental` without a base phase, of the same seed. What differs is the scenario's
     name: it tells an evaluation that predictions may be restricted to the classes of the sample's own task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.scenarios import task_incremental
+    >>> stream = task_incremental(np.repeat(np.arange(6), 10), phases=3, order="natural")
+    >>> [phase.classes.tolist() for phase in stream.phases]
+    [[0, 1], [2, 3], [4, 5]]
     """
     return disjoint_phases(labels, seed, phases, 0.0, order)
