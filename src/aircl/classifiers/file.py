@@ -30,7 +30,22 @@ Stored = Array | OnDisk
 
 
 class FileError(ValueError):
-    """The file is not a whole aircl file that this version can read."""
+    """The file is not a whole aircl file that this version can read.
+
+    Examples
+    --------
+    A model that was only half copied:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl import AIRClassifier
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.safetensors")
+    ...     AIRClassifier(0.1).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1]).save(path)
+    ...     path.write_bytes(path.read_bytes()[:500]) and AIRClassifier.load(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.classifiers.file.FileError: ...model.safetensors is not a whole safetensors file: truncated, damaged or foreign ...
+    """
 
 
 def write(path: Path, header: str, arrays: Mapping[str, Stored]) -> None:

@@ -49,6 +49,15 @@ class GammaPath:
     gamma : array of shape (g,)
     criterion : array of shape (g,)
         Mean over classes of the log of the leave-one-out error, plus the log odds of a misclassification.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import AIRClassifier
+    >>> clf = AIRClassifier().fit(*load_digits(return_X_y=True))
+    >>> path = clf.gamma_path_
+    >>> path.gamma.shape, path.criterion.shape, path.best == clf.gamma_
+    ((25,), (25,), True)
     """
 
     gamma: Array

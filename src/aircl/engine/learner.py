@@ -18,7 +18,27 @@ if TYPE_CHECKING:
 
 
 class Solution(Protocol):
-    """What a rule made of the statistics, in one state of them."""
+    """What a rule made of the statistics, in one state of them.
+
+    Attributes
+    ----------
+    rule : Rule
+        What made it.
+
+    Examples
+    --------
+    A solution that scores by the counts of the classes, whatever the features are:
+
+    >>> import numpy as np
+    >>> class Counts:
+    ...     def __init__(self, rule, count):
+    ...         self.rule, self.count = rule, count
+    ...     def scorer(self, order):
+    ...         return lambda X: np.tile(self.count[order], (len(X), 1))
+    >>> score = Counts(None, np.array([5.0, 2.0, 9.0])).scorer(np.array([2, 0, 1]))
+    >>> score(np.zeros((2, 4))).tolist()
+    [[9.0, 5.0, 2.0], [9.0, 5.0, 2.0]]
+    """
 
     @property
     def rule(self) -> Rule:
@@ -29,7 +49,26 @@ class Solution(Protocol):
 
 
 class Rule(Protocol):
-    """How statistics become a solution: parameters that may change without learning anything anew. Rules compare."""
+    """How statistics become a solution: parameters that may change without learning anything anew. Rules compare.
+
+    Examples
+    --------
+    A rule of one's own, by which class means are the weights:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Learner
+    >>> from aircl.engine.linear import LinearSolution
+    >>> @dataclass(frozen=True)
+    ... class ClassMeans:
+    ...     def solve(self, learner, labels):
+    ...         means = learner.store.sums / learner.store.count[:, None]
+    ...         return LinearSolution(rule=self, W=means.T)
+    >>> learner = Learner(STORES["shared"](n_features=2, dtype=np.float64))
+    >>> learner.update(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]), np.array([0, 0, 1]), None, n_classes=2)
+    >>> learner.solution(ClassMeans(), labels=np.arange(2)).W.tolist()
+    [[2.0, 0.0], [0.0, 5.0]]
+    """
 
     def solve(self, learner: Learner, labels: Array) -> Solution:
         """Return the solution for what was learned; labels (C,) are by slot."""
@@ -44,6 +83,20 @@ class Learner:
     store : Statistics
     lineage : set of str
         One id per learner whose samples are in the statistics: what was merged once is not merged again.
+    gamma_memory : GammaMemory or None
+        The last gamma that was searched for.
+
+    Examples
+    --------
+    What the classifiers do, without labels and checks:
+
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Learner, Ridge
+    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
+    >>> learner.update(np.eye(3)[[0, 0, 1, 2]], np.array([0, 0, 1, 2]), None, n_classes=3)
+    >>> solution = learner.solution(Ridge(0.1, "inverse", "mean"), labels=np.arange(3))
+    >>> solution.W.round(2).tolist()
+    [[0.92, 0.0, 0.0], [0.0, 0.92, 0.0], [0.0, 0.0, 0.92]]
     """
 
     store: Statistics

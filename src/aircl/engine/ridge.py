@@ -22,8 +22,25 @@ class Ridge:
     Attributes
     ----------
     gamma : float or "auto"
-    weighting : str, float, mapping or callable
-    scale : str
+        "auto": chosen from the statistics, see `aircl.engine.gamma`.
+    weighting : {"inverse", "uniform", "effective"}, float, mapping or callable
+        From counts to class weights.
+    scale : {"mean", "none", "balanced"}
+        Of the weights, see `AIRClassifier`.
+
+    Examples
+    --------
+    The same statistics under two rules. A class of four samples and one of a single sample:
+
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Learner, Ridge
+    >>> learner = Learner(STORES["per-class"](n_features=2, dtype=np.float64))
+    >>> learner.update(np.eye(2)[[0, 0, 0, 0, 1]], np.array([0, 0, 0, 0, 1]), None, n_classes=2)
+    >>> for weighting in ("uniform", "inverse"):  # ACIL and AIR
+    ...     solution = learner.solution(Ridge(1.0, weighting, "mean"), labels=np.arange(2))
+    ...     print(weighting, solution.pi, solution.W.diagonal().round(2))
+    uniform [1. 1.] [0.8 0.5]
+    inverse [0.4 1.6] [0.62 0.62]
     """
 
     gamma: float | str
@@ -73,9 +90,25 @@ class RidgeSolution(LinearSolution):
     W : array of shape (f, C)
     pi : array of shape (C,)
         Scaled class weights.
+    b : None
+        There are no intercepts.
     gamma : float
+        The ridge that was used.
     path : GammaPath or None
         Where gamma was searched for; None for a given gamma.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Learner, Ridge
+    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
+    >>> X, slots = np.eye(3)[[0, 1, 2, 2]], np.array([0, 1, 1, 1])
+    >>> learner.update(X, slots, None, n_classes=2)
+    >>> solution = learner.solution(Ridge("auto", "inverse", "mean"), labels=np.arange(2))
+    >>> solution.W.shape, solution.pi, len(solution.path.gamma)
+    ((3, 2), array([1.5, 0.5]), 25)
+    >>> solution.scorer(np.arange(2))(X).argmax(axis=1)
+    array([0, 1, 1, 1])
     """
 
     rule: Ridge
@@ -105,7 +138,35 @@ class RidgeSolution(LinearSolution):
 
 @dataclass
 class GammaMemory:
-    """The last gamma that was searched for, for which class weights, and how much had been learned then."""
+    """The last gamma that was searched for, for which class weights, and how much had been learned then.
+
+    Attributes
+    ----------
+    rule : Ridge
+        With gamma="auto".
+    gamma : float
+    count : float
+        Sum of all sample weights.
+    n_classes : int
+    path : GammaPath
+
+    Examples
+    --------
+    It stands until the count has doubled:
+
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Learner, Ridge
+    >>> rule, labels, X = Ridge("auto", "inverse", "mean"), np.arange(3), np.eye(3)
+    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
+    >>> learner.update(X, labels, None, n_classes=3)
+    >>> memory = learner.solution(rule, labels) and learner.gamma_memory
+    >>> learner.update(X[:1], labels[:1], None, n_classes=3)
+    >>> memory.count, memory.serves(rule, learner.store)
+    (3.0, True)
+    >>> learner.update(X, labels, None, n_classes=3)
+    >>> memory.serves(rule, learner.store)
+    False
+    """
 
     rule: Ridge
     gamma: float

@@ -22,7 +22,21 @@ BLOCK_BYTES = 128 * 2**20
 
 
 class StoreError(ValueError):
-    """What was asked for cannot be done exactly by this store, so it was not done at all."""
+    """What was asked for cannot be done exactly by this store, so it was not done at all.
+
+    Examples
+    --------
+    A small store has no statistics of a single class that it could take out again:
+
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> clf = AIRClassifier(0.1, store="shared").fit(np.eye(3), ["cat", "dog", "owl"])
+    >>> clf.forget(classes=["owl"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.engine.statistics.StoreError: store='shared' ... cannot forget a whole class without its rows. Pass its rows, ...
+    >>> clf.forget([[0.0, 0.0, 1.0]], ["owl"]).classes_
+    array(['cat', 'dog'], dtype='<U3')
+    """
 
 
 def grown(table: Array, size: int) -> Array:
@@ -48,6 +62,25 @@ class Statistics(ABC):
         Bytes that may be held in memory, for stores that can go on beyond. None: half of what there is.
     backend : backend of the rows
         Rows, sums and second moments are its arrays; counts and weights are NumPy arrays always.
+
+    Attributes
+    ----------
+    n_classes : int
+        C, the number of slots.
+    count : array of shape (C,)
+        n_y, the sum of sample weights of every class.
+    sums : array of shape (C, f)
+        s_y, the weighted sum of the rows of every class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.engine import STORES
+    >>> store = STORES["shared"](n_features=2, dtype=np.float64)
+    >>> store.grow(2)
+    >>> store.update(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]]), slots=np.array([0, 0, 1]))
+    >>> store.count, store.sums.tolist()
+    (array([2., 1.]), [[4.0, 0.0], [0.0, 2.0]])
     """
 
     name: ClassVar[str]
