@@ -1,4 +1,4 @@
-"""What the examples in docstrings need: an extra that is not installed skips them, and what they register is undone."""
+"""What the examples in docstrings need: they leave nothing behind, and an extra that is not installed skips them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ import pytest
 
 
 def pytest_collection_modifyitems(items):
+    """Skip examples that import torch or Dask, or say `# needs torch`, where that is not installed."""
     for item in items:
         if isinstance(item, pytest.DoctestItem):
-            for package in re.findall(r"^(?:import|from) (torch|distributed)\b", source(item), re.MULTILINE):
+            for package in re.findall(r"(?:^import|^from|# needs) (torch|distributed)\b", source(item), re.MULTILINE):
                 if find_spec(package) is None:
                     item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
+
+
+@pytest.fixture(autouse=True)
+def _directories_of_its_own(request, monkeypatch, tmp_path_factory):
+    """Keep an example away from the user's cache and data."""
+    if isinstance(request.node, pytest.DoctestItem):
+        monkeypatch.setenv("AIRCL_CACHE", str(tmp_path_factory.getbasetemp() / "cache-of-examples"))
+        monkeypatch.delenv("AIRCL_DATA", raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -37,4 +46,5 @@ def _registries_as_before(request):
 
 
 def source(item):
+    """Return the code of an example."""
     return "".join(example.source for example in item.dtest.examples)

@@ -34,11 +34,15 @@ class Registry(Generic[Entry]):
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str) -> Callable[[Entry], Entry]:
-        """Return a decorator that files what it decorates under a name."""
-        if name in self._entries:
-            raise ValueError(f"there is a {self.what} {name!r} already. Choose another name.")
+        """Return a decorator that files what it decorates under a name.
+
+        A class or function that is defined again, in a notebook or a file that is run again, takes the place of the
+        old one; another one may not have its name.
+        """
 
         def add(entry: Entry) -> Entry:
+            if name in self._entries and not _is_redefined(self._entries[name], entry):
+                raise ValueError(f"there is a {self.what} {name!r} already. Choose another name.")
             self._entries[name] = entry
             return entry
 
@@ -59,3 +63,9 @@ class Registry(Generic[Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _is_redefined(old: object, new: object) -> bool:
+    """Tell whether two classes or functions are from the same place."""
+    places = [(getattr(one, "__module__", None), getattr(one, "__qualname__", None)) for one in (old, new)]
+    return places[0] == places[1] and None not in places[0]

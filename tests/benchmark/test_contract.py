@@ -10,6 +10,7 @@ import pytest
 
 from aircl.benchmark.contract import CHECKS, check_method, load_method_class
 from aircl.benchmark.contract.kept_samples import SampleSearch
+from aircl.methods import METHODS
 from aircl.methods.acil import Acil
 
 BROKEN = Path(__file__).with_name("broken_methods.py")
@@ -263,6 +264,21 @@ def test_a_row_is_found_in_files(suffix, tmp_path):
     assert SampleSearch(ROWS).in_files(tmp_path) == {path.name: {0, 5}}
     path.write_bytes(path.read_bytes()[:40])  # damaged files are searched, not trusted
     assert SampleSearch(ROWS).in_files(tmp_path) == {}
+
+
+def test_a_file_that_registers_its_method_can_be_loaded_again(tmp_path):
+    path = tmp_path / "again.py"
+    path.write_text(
+        "from aircl.methods import register_method\n"
+        "from aircl.methods.air import Air\n"
+        "@register_method('again')\nclass Again(Air):\n    'It.'\n"
+    )
+    try:
+        first, second = load_method_class(path), load_method_class(str(path))
+        assert first is not second
+        assert METHODS["again"] is second
+    finally:
+        METHODS._entries.pop("again", None)
 
 
 def test_a_class_is_found_in_a_file(tmp_path):

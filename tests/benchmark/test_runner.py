@@ -276,9 +276,10 @@ def test_rows_survive_a_torn_line(tmp_path):
     assert directory.rows() == rows
 
 
-def test_a_directory_that_is_no_run_is_refused(tmp_path):
+@pytest.mark.parametrize("kind", [Path, str])
+def test_a_directory_that_is_no_run_is_refused(kind, tmp_path):
     with pytest.raises(ValueError, match=r"no run\.json"):
-        RunDirectory(Path(tmp_path)).about  # noqa: B018
+        RunDirectory(kind(tmp_path)).about  # noqa: B018
 
 
 def test_two_processes_cannot_work_in_one_directory(tmp_path):

@@ -62,3 +62,9 @@ def test_labels_get_one_type(here):
         kind("numbers.npz", "words.npz")
     with pytest.raises(DataError, match=r"numbers.npz: its labels are not strings, as those of the model are"):
         kind("numbers.npz", known="strings")
+
+
+def test_a_path_may_be_a_text(here):
+    (here / "a.csv").write_text("y,u,v\n1,2,3\n")
+    (source,) = open_files(["a.csv"], Request("y"))
+    assert (source.path, source.feature_names) == (Path("a.csv"), ("u", "v"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from aircl.data import DataError, load_dataset
+from aircl.data import DataError, ImageFiles, load_dataset
 
 RED = np.full((3, 5, 3), (200, 0, 0), np.uint8)
 
@@ -132,3 +132,8 @@ def test_what_is_wrong_with_a_folder(folder):
     (folder / "test").mkdir()
     with pytest.raises(DataError, match="1 training and 0 test images"):
         load_dataset("image-folder", root=folder)
+
+
+def test_the_folder_of_image_files_may_be_a_text(folder):
+    write(folder / "0.png")
+    assert ImageFiles(str(folder), ["0.png"])[np.arange(1)].shape[0] == 1

@@ -13,7 +13,15 @@ Features = npt.NDArray[np.float32]
 
 
 class BackboneError(ValueError):
-    """A backbone cannot be made: a package is missing, or a file of weights is not what it should be."""
+    """A backbone cannot be made: a package is missing, or a file of weights is not what it should be.
+
+    Examples
+    --------
+    >>> from aircl.backbones import create_backbone
+    >>> create_backbone("checkpoint:deit.pth")  # needs torch  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.backbones.backbone.BackboneError: deit.pth does not exist or is not a file. A backbone ...
+    """
 
 
 class Backbone(Protocol):
@@ -31,6 +39,25 @@ class Backbone(Protocol):
         Hash of weights and transform: equal fingerprints give equal features.
     batch_size : int
         How many inputs it likes to be given at a time.
+
+    Examples
+    --------
+    A backbone of one's own needs no base class. This one sees how bright an image is:
+
+    >>> import numpy as np
+    >>> class Brightness:
+    ...     name, fingerprint = "brightness", "brightness 1"
+    ...     kinds, width, batch_size = ("images",), 1, 256
+    ...     def prepare(self, inputs):
+    ...         return [np.asarray(image, np.float32) / 255 for image in inputs]
+    ...     def forward(self, prepared):
+    ...         return np.array([[image.mean()] for image in prepared], np.float32)
+    >>> backbone = Brightness()
+    >>> images = np.zeros((2, 8, 8, 3), np.uint8)
+    >>> images[1] = 51
+    >>> print(backbone.forward(backbone.prepare(images)).round(2))
+    [[0. ]
+     [0.2]]
     """
 
     name: str

@@ -31,6 +31,21 @@ class BackboneEntry:
         What must be importable.
     takes_example : bool
         Whether `create` wants a batch of the data as ``example``.
+
+    Examples
+    --------
+    After this, "two-letters" is a backbone for `create_backbone` and `aircl run --backbone`:
+
+    >>> from aircl.backbones import BACKBONES, BackboneEntry, create_backbone
+    >>> from aircl.backbones.ngrams import CharNgrams
+    >>> def create(name):
+    ...     return CharNgrams(name, n_features=256, ngram_range=(2, 2))
+    >>> entry = BACKBONES.register("two-letters")(BackboneEntry(create, "pairs of letters", ("texts",), width=256))
+    >>> entry.missing
+    []
+    >>> backbone = create_backbone("two-letters")
+    >>> backbone.forward(backbone.prepare(["Paris"])).shape
+    (1, 256)
     """
 
     create: Callable[..., Backbone]
@@ -63,6 +78,13 @@ class BackboneInfo:
         The extra of aircl to install.
     available : bool
         Whether what it needs is installed.
+
+    Examples
+    --------
+    >>> from aircl.backbones import list_backbones
+    >>> info = next(info for info in list_backbones() if info.name == "char-ngrams")
+    >>> info.kinds, info.width, info.available
+    (('texts',), 1024, True)
     """
 
     name: str
@@ -116,7 +138,20 @@ def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Back
 
 
 def list_backbones() -> list[BackboneInfo]:
-    """Return what there is, and whether it can be used here."""
+    """Return what there is, and whether it can be used here.
+
+    Returns
+    -------
+    infos : list of BackboneInfo
+
+    Examples
+    --------
+    What takes texts, and what it needs:
+
+    >>> from aircl.backbones import list_backbones
+    >>> [(info.name, info.width, info.needs) for info in list_backbones() if "texts" in info.kinds]
+    [('char-ngrams', 1024, None), ('wordllama', 256, 'text')]
+    """
     return [
         BackboneInfo(name, entry.description, entry.kinds, entry.width, entry.needs, not entry.missing)
         for name, entry in ((name, BACKBONES[name]) for name in BACKBONES)

@@ -50,6 +50,16 @@ class Experiment:
         Whether methods that can train the backbone do so, each a copy of its own.
     method_options : mapping of str to mapping
         Options of methods, by the name of the method.
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Experiment
+    >>> experiment = Experiment("digits", "identity", "si-blurry", {"phases": 3}, methods=("air", "acil"), seeds=(1, 2))
+    >>> experiment.online, experiment.gamma, experiment.batch_size
+    (True, 'auto', 64)
+    >>> Experiment("digits", "identity", "cil", gamma="none")
+    Traceback (most recent call last):
+    ValueError: gamma='none' is neither a number nor auto nor grid.
     """
 
     dataset: str
@@ -109,6 +119,19 @@ class RunConfig:
     ----------
     name : str
     experiments : tuple of Experiment
+
+    Examples
+    --------
+    From what a TOML file holds, with a misspelt key and without:
+
+    >>> from aircl.benchmark import RunConfig
+    >>> experiment = {"dataset": "digits", "backbone": "identity", "scenario": "cil"}
+    >>> RunConfig.from_mapping({"experiments": [{**experiment, "methodes": ["air"]}]})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: an experiment has no key 'methodes'. Did you mean 'methods'? Known: dataset, backbone, scenario, ...
+    >>> config = RunConfig.from_mapping({"name": "mine", "experiments": [experiment]})
+    >>> config.name, config.experiments[0].methods
+    ('mine', ('air', 'air-shared', 'acil'))
     """
 
     name: str
@@ -179,7 +202,18 @@ def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:
 
 
 def default_config() -> RunConfig:
-    """Return the run of `aircl run` alone: embedded data, nothing that needs torch, well under a minute."""
+    """Return the run of `aircl run` alone: embedded data, nothing that needs torch, well under a minute.
+
+    Returns
+    -------
+    config : RunConfig
+
+    Examples
+    --------
+    >>> from aircl.benchmark import default_config
+    >>> [(one.dataset, one.backbone, len(one.methods)) for one in default_config().experiments]
+    [('digits', 'identity', 9), ('cities', 'char-ngrams', 6)]
+    """
     quick = ("air", "air-shared", "air-pooled", "acil", "ncm", "slda")
     methods = (*quick, "aef-ocl", "ds-al", "fecam")
     digits = Experiment(
@@ -201,6 +235,17 @@ def preset_config(name: str, dataset: str | None, backbone: str) -> RunConfig:
     dataset : str or None
         One of the table's; None: its first.
     backbone : str
+
+    Returns
+    -------
+    config : RunConfig
+
+    Examples
+    --------
+    >>> from aircl.benchmark import preset_config
+    >>> (experiment,) = preset_config("table1", "imagenet-r", "efficientnet-lite0").experiments
+    >>> experiment.scenario, experiment.orders, experiment.buffer
+    ('long-tail', ('ascending', 'descending', 'shuffled'), 2048)
     """
     if name not in ("table1", "table2"):
         raise ValueError(f"there is no preset {name!r}. Known: table1, table2.")

@@ -64,6 +64,17 @@ class Row:
     status : {"ok", "failed", "incompatible"}
     reason : str
         Why a method failed or is incompatible; "" if it is not.
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Row
+    >>> row = Row(
+    ...     run="mine", job="digits-air-seed1", dataset="digits", backbone="identity", scenario="cil", order="",
+    ...     method="air", seed=1, phase=2, samples=1438, point="phase", metric="accuracy", value=0.97, seconds=0.3,
+    ...     peak_memory=200_000_000,
+    ... )
+    >>> row.status, row.kept, row.gamma
+    ('ok', 0, None)
     """
 
     run: str
@@ -105,6 +116,20 @@ class Details:
         summed over the class's training samples. Empty where a method has none.
     phase_accuracy : array of shape (phases, phases)
         Test accuracy, after phase i (row), on the classes that were new in phase j (column); nan where there are none.
+
+    Examples
+    --------
+    Of a method that takes half of class 1 for class 0:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from aircl.benchmark import Details
+    >>> none, classes = np.zeros(0), np.arange(2)
+    >>> details = Details(classes, np.array([[9, 1]]), np.array([[4, 0], [2, 2]]), none, none, none, np.array([[0.75]]))
+    >>> with TemporaryDirectory() as folder:
+    ...     details.save(f"{folder}/job.npz")
+    ...     Details.load(f"{folder}/job.npz").confusion.tolist()
+    [[4, 0], [2, 2]]
     """
 
     classes: npt.NDArray[np.int64]
@@ -115,15 +140,15 @@ class Details:
     train_loss: npt.NDArray[np.float64]
     phase_accuracy: npt.NDArray[np.float64]
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an npz file, whole or not at all."""
-        temporary = path.with_suffix(".tmp")
+        temporary = Path(path).with_suffix(".tmp")
         with temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **{f.name: getattr(self, f.name) for f in fields(self)})
         os.replace(temporary, path)
 
     @classmethod
-    def load(cls, path: Path) -> Details:
+    def load(cls, path: str | os.PathLike[str]) -> Details:
         """Read what `save` wrote."""
         with np.load(path) as arrays:
             return cls(**{f.name: arrays[f.name] for f in fields(cls)})
@@ -134,11 +159,29 @@ class RunDirectory:
 
     Parameters
     ----------
+    path : path
+        The directory; `Runner.run` makes it.
+
+    Attributes
+    ----------
     path : Path
+    about : dict
+        What `run.json` says.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
+    >>> experiment = Experiment("digits", "identity", "cil", {"phases": 2}, methods=("ncm",))
+    >>> with TemporaryDirectory() as folder:
+    ...     run = RunDirectory(folder)
+    ...     Runner(RunConfig("mine", (experiment,)), run).run()
+    ...     {row.metric: round(row.value, 2) for row in run.rows() if row.point == "final"}
+    {'head': 0.91, 'forgetting': 0.06, 'A_avg': 0.93, 'balanced_A_avg': 0.93, 'balanced_A_last': 0.91, 'A_last': 0.91}
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
 
     @property
     def about(self) -> dict[str, Any]:

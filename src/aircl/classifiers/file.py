@@ -44,7 +44,7 @@ class FileError(ValueError):
     ...     AIRClassifier(0.1).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1]).save(path)
     ...     path.write_bytes(path.read_bytes()[:500]) and AIRClassifier.load(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    aircl.classifiers.file.FileError: ...model.safetensors is not a whole safetensors file: truncated, damaged or foreign ...
+    aircl.classifiers.file.FileError: ...model.safetensors is not a whole safetensors file: truncated, damaged ...
     """
 
 

@@ -33,6 +33,13 @@ class DataSource:
         From the data directory to what is missing there, or ""; it must be fast.
     argument : str
         What may stand behind the name and a colon, such as FILE; "": nothing.
+
+    Examples
+    --------
+    >>> from aircl.data import DATASETS
+    >>> source = DATASETS["cities"]
+    >>> source.kind, source.needs
+    ('texts', "pip install 'aircl[cities]'")
     """
 
     load: Loader
@@ -57,6 +64,13 @@ class DatasetInfo:
         Whether it can be loaded now; contents are checked when it is.
     missing : str
         What it takes to have it; "" if it is available.
+
+    Examples
+    --------
+    >>> from aircl.data import list_datasets
+    >>> info = next(info for info in list_datasets() if info.name == "digits")
+    >>> info.kind, info.description, info.available
+    ('images', 'Handwritten digits of 8 x 8 pixels: 10 classes, 1797 images', True)
     """
 
     name: str
@@ -76,7 +90,40 @@ def register_dataset(
     missing: Callable[[Path | None], str] = lambda root: "",
     argument: str = "",
 ) -> Callable[[Loader], Loader]:
-    """Return a decorator that makes a function a data source; the parameters are the attributes of `DataSource`."""
+    """Return a decorator that makes a function a data source.
+
+    Parameters
+    ----------
+    name : str
+        For `load_dataset` and `aircl run --dataset`.
+    kind : {"images", "texts", "features"}
+    description : str
+        One line.
+    needs : str, default="nothing"
+        What has to be there, in one line.
+    missing : callable, optional
+        From the data directory (a Path or None) to what is missing there, or ""; it must be fast.
+    argument : str, default=""
+        What may stand behind the name and a colon, such as FILE; "": nothing.
+
+    Returns
+    -------
+    decorator : callable
+        Of a function as `DataSource.load`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.data import ArrayInputs, Dataset, Split, load_dataset, register_dataset
+    >>> @register_dataset("noise", kind="features", description="Normal noise: 3 classes, 4 features")
+    ... def load_noise(root, *, rows=30):
+    ...     inputs, labels = ArrayInputs(np.random.default_rng(0).normal(size=(rows, 4))), np.arange(rows) % 3
+    ...     split = Split(inputs, labels, inputs.fingerprint)
+    ...     return Dataset("noise", "features", split, split, ("a", "b", "c"))
+    >>> dataset = load_dataset("noise", rows=60)
+    >>> len(dataset.train), dataset.train.inputs[np.arange(2)].shape
+    (60, (2, 4))
+    """
 
     def add(load: Loader) -> Loader:
         DATASETS.register(name)(DataSource(load, kind, description, needs, missing, argument))
@@ -132,6 +179,15 @@ def list_datasets(root: str | os.PathLike[str] | None = None) -> list[DatasetInf
     Returns
     -------
     infos : list of DatasetInfo
+
+    Examples
+    --------
+    What can be loaded as it is, and what it takes to have another:
+
+    >>> from aircl.data import list_datasets
+    >>> infos = {info.name: info for info in list_datasets()}
+    >>> infos["digits"].available, infos["cifar100"].needs
+    (True, 'cifar-100-python.tar.gz or cifar-100-python/ in --data DIR')
     """
     infos = []
     for name in DATASETS:
@@ -143,7 +199,28 @@ def list_datasets(root: str | os.PathLike[str] | None = None) -> list[DatasetInf
 
 
 def find_datasets(root: str | os.PathLike[str]) -> list[str]:
-    """Return the names of the datasets that stand in a data directory."""
+    """Return the names of the datasets that stand in a data directory.
+
+    Parameters
+    ----------
+    root : path
+        The data directory.
+
+    Returns
+    -------
+    names : list of str
+        Those for which something has to be there, and is; contents are checked when they are loaded.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.data import find_datasets
+    >>> with TemporaryDirectory() as root:
+    ...     Path(root, "cifar-100-python.tar.gz").touch()
+    ...     find_datasets(root)
+    ['cifar100']
+    """
     sources = {name: DATASETS[name] for name in DATASETS}
     return [name for name, source in sources.items() if source.missing(None) and not source.missing(Path(root))]
 

@@ -30,6 +30,15 @@ class Split:
         folder of images means reading all of them.
     domains : array of shape (n,) or None
         Where each sample comes from, for domain-incremental streams; None if the data does not say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.data import Split, Texts
+    >>> texts = Texts(["Paris", "Lyon", "Rome"])
+    >>> split = Split(texts, np.array([0, 0, 1]), texts.fingerprint)
+    >>> len(split), split.inputs[np.array([2, 0])], split.fingerprint[:8]
+    (3, ['Rome', 'Paris'], '87302547')
     """
 
     def __init__(
@@ -62,6 +71,17 @@ class Dataset:
         By class index.
     domain_names : tuple of str
         By domain index; empty if there are no domains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.data import load_dataset
+    >>> digits = load_dataset("digits")
+    >>> digits.kind, digits.class_names[:3], np.bincount(digits.test.labels).tolist()
+    ('images', ('0', '1', '2'), [36, 36, 35, 37, 36, 36, 36, 36, 35, 36])
+    >>> images = digits.train.inputs[np.array([0, 5])]
+    >>> images.shape, digits.train.labels[[0, 5]]
+    ((2, 8, 8, 1), array([0, 6]))
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,14 @@ class ArrayInputs:
     Parameters
     ----------
     array : array of shape (n, ...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.data import ArrayInputs
+    >>> inputs = ArrayInputs(np.arange(6.0).reshape(3, 2))
+    >>> len(inputs), inputs[np.array([2, 0])].tolist()
+    (3, [[4.0, 5.0], [0.0, 1.0]])
     """
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
@@ -49,6 +58,14 @@ class Texts:
     Parameters
     ----------
     texts : sequence of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.data import Texts
+    >>> texts = Texts(["Paris", "Lyon", "Rome"])
+    >>> len(texts), texts[np.array([2, 0])]
+    (3, ['Rome', 'Paris'])
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -73,13 +90,27 @@ class ImageFiles:
 
     Parameters
     ----------
-    folder : Path
+    folder : path
     names : sequence of str
         Paths below the folder, with forward slashes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from aircl.data import ImageFiles
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("a.png", "b.png"):
+    ...         Image.new("L", (4, 3), 255).save(Path(folder, name))
+    ...     images = ImageFiles(folder, ["a.png", "b.png"])
+    ...     print(len(images), images[np.arange(2)].shape)
+    2 (2, 3, 4, 3)
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self.folder, self.names = folder, names
+    def __init__(self, folder: str | os.PathLike[str], names: Sequence[str]) -> None:
+        self.folder, self.names = Path(folder), names
 
     def __len__(self) -> int:
         return len(self.names)

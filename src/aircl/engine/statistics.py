@@ -33,7 +33,7 @@ class StoreError(ValueError):
     >>> clf = AIRClassifier(0.1, store="shared").fit(np.eye(3), ["cat", "dog", "owl"])
     >>> clf.forget(classes=["owl"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    aircl.engine.statistics.StoreError: store='shared' ... cannot forget a whole class without its rows. Pass its rows, ...
+    aircl.engine.statistics.StoreError: store='shared' ... cannot forget a whole class without its rows. Pass ...
     >>> clf.forget([[0.0, 0.0, 1.0]], ["owl"]).classes_
     array(['cat', 'dog'], dtype='<U3')
     """

@@ -22,7 +22,21 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 class IncompatibleError(ValueError):
-    """A method cannot do what it is asked for, and says why; a sweep notes it and goes on."""
+    """A method cannot do what it is asked for, and says why; a sweep notes it and goes on.
+
+    Examples
+    --------
+    AIR as in Algorithm 1 of the paper is for phases that share no class:
+
+    >>> import numpy as np
+    >>> from aircl.methods import Setup, create_method
+    >>> method = create_method("air-pooled", Setup(seed=1, n_features=2))
+    >>> method.learn(np.eye(2), np.array([0, 1]))
+    >>> method.end_phase(None)
+    >>> method.learn(np.eye(2), np.array([0, 1]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.methods.method.IncompatibleError: store='pooled' has folded a closed phase and cannot take more samples ...
+    """
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,14 @@ class Setup:
         For methods that take images.
     options : mapping
         The method's own.
+
+    Examples
+    --------
+    >>> from aircl.methods import Setup, create_method
+    >>> setup = Setup(seed=1, n_features=64, buffer=500, gamma=10.0, options={"weighting": 0.5})
+    >>> method = create_method("air", setup)
+    >>> method.setup.online, method.setup.batch_size
+    (False, 64)
     """
 
     seed: int
@@ -62,6 +84,11 @@ class Setup:
 class Method(ABC):
     """A learner of the benchmark. A new one is one file with one such class and a line that registers it.
 
+    Parameters
+    ----------
+    setup : Setup
+        What it is told before a stream begins; it is kept as the attribute of this name.
+
     Attributes
     ----------
     consumes : {"features", "images"}
@@ -76,6 +103,26 @@ class Method(ABC):
     trial_options : mapping
         Options that `aircl check-method` sets unless it is told otherwise, for a method whose defaults are made for
         more than the few dozen samples of its streams.
+
+    Examples
+    --------
+    The four methods that a learner has to have. This one predicts what it saw last:
+
+    >>> import numpy as np
+    >>> from aircl.methods import Method, Setup
+    >>> class LastLabel(Method):
+    ...     def learn(self, inputs, labels):
+    ...         self.last = labels[-1] if len(labels) else self.last
+    ...     def predict(self, encoded):
+    ...         return np.full(len(encoded), self.last)
+    ...     def save(self, directory):
+    ...         np.save(directory / "last.npy", self.last)
+    ...     def restore(self, directory):
+    ...         self.last = np.load(directory / "last.npy")
+    >>> method = LastLabel(Setup(seed=1, n_features=2))
+    >>> method.learn(np.eye(2), np.array([3, 7]))
+    >>> method.predict(method.encode(np.zeros((3, 2))))
+    array([7, 7, 7])
     """
 
     consumes: ClassVar[Literal["features", "images"]] = "features"

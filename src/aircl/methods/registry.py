@@ -27,7 +27,32 @@ MODULES = (
 
 
 def register_method(name: str) -> Callable[[type[Method]], type[Method]]:
-    """Return a decorator that files a method under a name, for `aircl run --methods NAME`."""
+    """Return a decorator that files a method under a name, for `aircl run --methods NAME`.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    decorator : callable
+        Of a subclass of Method.
+
+    Examples
+    --------
+    NCM on features of length 1:
+
+    >>> import numpy as np
+    >>> from aircl.methods import describe_method, register_method
+    >>> from aircl.methods.prototypes import Ncm
+    >>> @register_method("ncm-unit")
+    ... class UnitNcm(Ncm):
+    ...     "NCM on features of length 1."
+    ...     def learn(self, inputs, labels):
+    ...         super().learn(inputs / np.linalg.norm(inputs, axis=1, keepdims=True), labels)
+    >>> print(describe_method("ncm-unit").description)
+    NCM on features of length 1.
+    """
     return METHODS.register(name)
 
 
@@ -39,13 +64,41 @@ def create_method(name: str, setup: Setup) -> Method:
     name : str
         One of `list_methods`.
     setup : Setup
+
+    Returns
+    -------
+    method : Method
+        It has learned nothing yet.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl.methods import Setup, create_method
+    >>> X, y = load_digits(return_X_y=True)
+    >>> method = create_method("acil", Setup(seed=1, n_features=64, buffer=200))
+    >>> method.learn(X[:1200] / 16, y[:1200])
+    >>> test = method.encode(X[1200:] / 16)  # once, however often it is predicted
+    >>> print(f"{(method.predict(test) == y[1200:]).mean():.2f}")
+    0.92
     """
     load_methods()
     return METHODS[name](setup)
 
 
 def list_methods() -> list[str]:
-    """Return the names of all methods that can be asked for."""
+    """Return the names of all methods that can be asked for.
+
+    Returns
+    -------
+    names : list of str
+        Sorted.
+
+    Examples
+    --------
+    >>> from aircl.methods import list_methods
+    >>> [name for name in list_methods() if "air" in name]
+    ['air', 'air-pooled', 'air-shared']
+    """
     load_methods()
     return sorted(METHODS)
 
@@ -63,6 +116,13 @@ class MethodInfo:
         One line.
     options : dict
         Names of the options, with their defaults in a stream with phases; empty if the method does not name any.
+
+    Examples
+    --------
+    >>> from aircl.methods import describe_method
+    >>> info = describe_method("air-shared")
+    >>> info.kind, info.description
+    ('features', 'AIR with one within-class scatter for all classes, in 1/C of the memory.')
     """
 
     name: str
@@ -72,7 +132,23 @@ class MethodInfo:
 
 
 def describe_method(name: str) -> MethodInfo:
-    """Return what a method is."""
+    """Return what a method is.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_methods`.
+
+    Returns
+    -------
+    info : MethodInfo
+
+    Examples
+    --------
+    >>> from aircl.methods import describe_method
+    >>> describe_method("air").options
+    {'weighting': 'inverse', 'scale': 'mean', 'memory_limit': None}
+    """
     load_methods()
     method = METHODS[name]
     description = (inspect.getdoc(method) or "").partition("\n")[0]
@@ -82,6 +158,20 @@ def describe_method(name: str) -> MethodInfo:
 
 def resolve_options(name: str, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
     """Return all options of a method with their values, where some are given.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_methods`.
+    options : mapping
+        Those that are given.
+    online : bool
+        Whether the stream is passed through once, for which methods may have other defaults.
+
+    Returns
+    -------
+    options : dict
+        With the defaults of those that are not given.
 
     Raises
     ------

@@ -38,6 +38,19 @@ class Finding:
     reason : str
         What was seen, in words.
     seconds : float
+
+    Examples
+    --------
+    A method that learns one class only:
+
+    >>> from aircl.benchmark.contract import check_method
+    >>> from aircl.methods.prototypes import Ncm
+    >>> class Stubborn(Ncm):
+    ...     def learn(self, inputs, labels):
+    ...         super().learn(inputs[labels == 0], labels[labels == 0])
+    >>> (finding,) = check_method(Stubborn, checks=["learns what it is taught"])
+    >>> print(finding.result, finding.reason, sep=": ")  # doctest: +ELLIPSIS
+    failed: 10% of the test digits are right after one phase of all ten classes; it should be 50% at least, ...
     """
 
     name: str

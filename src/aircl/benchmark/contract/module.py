@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -12,12 +13,12 @@ from types import ModuleType
 from aircl.methods import Method
 
 
-def load_method_class(path: Path, name: str | None = None) -> type[Method]:
-    """Return the method that a Python file defines. The file is executed.
+def load_method_class(path: str | os.PathLike[str], name: str | None = None) -> type[Method]:
+    r"""Return the method that a Python file defines. The file is executed.
 
     Parameters
     ----------
-    path : Path
+    path : path
     name : str, optional
         Name of the class; not needed if the file defines one method only.
 
@@ -29,7 +30,19 @@ def load_method_class(path: Path, name: str | None = None) -> type[Method]:
     ------
     ValueError
         If the file cannot be imported (with the line), or does not have the method, or several and none is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.benchmark.contract import load_method_class
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "mine.py")
+    ...     _ = path.write_text("from aircl.methods.prototypes import Ncm\n\nclass Mine(Ncm):\n    'My own.'")
+    ...     load_method_class(path).__name__
+    'Mine'
     """
+    path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} does not exist or is not a file. Give a Python file that defines a Method.")
     module = _execute(path)

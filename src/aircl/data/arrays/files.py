@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from glob import glob, has_magic
@@ -35,6 +36,17 @@ def expand_patterns(patterns: Iterable[str]) -> list[Path]:
     -------
     paths : list of Path
         In the order of the patterns, each file once.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.data.arrays import expand_patterns
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("monday.npz", "tuesday.npz", "notes.txt"):
+    ...         Path(folder, name).touch()
+    ...     [path.name for path in expand_patterns([f"{folder}/*.npz"])]
+    ['monday.npz', 'tuesday.npz']
     """
     paths: list[Path] = []
     for pattern in patterns:
@@ -56,12 +68,14 @@ def expand_patterns(patterns: Iterable[str]) -> list[Path]:
     return paths
 
 
-def open_files(paths: Sequence[Path], request: Request, n_features: int | None = None) -> list[Source]:
+def open_files(
+    paths: Iterable[str | os.PathLike[str]], request: Request, n_features: int | None = None
+) -> list[Source]:
     """Look into files and check that they fit together. No row is read but perhaps a first one.
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : iterable of paths
     request : Request
         If it knows no names, those of the first file are asked of the others.
     n_features : int or None
@@ -70,10 +84,27 @@ def open_files(paths: Sequence[Path], request: Request, n_features: int | None =
     Returns
     -------
     sources : list of Source
+
+    Examples
+    --------
+    From a file to a classifier, two rows at a time:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> from aircl.data.arrays import Request, open_files
+    >>> clf = AIRClassifier(gamma=0.1)
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/rows.npz", X=np.eye(5), y=[3, 4, 3, 3, 4])
+    ...     (source,) = open_files([f"{folder}/rows.npz"], Request(label="y"))
+    ...     for batch in source.batches(2, "integers"):
+    ...         _ = clf.partial_fit(batch.X, batch.y)
+    >>> source.n_rows, source.n_features, clf.classes_, clf.class_count_
+    (5, 5, array([3, 4]), array([3., 2.]))
     """
     sources: list[Source] = []
     expected = "are expected"
-    for path in paths:
+    for path in map(Path, paths):
         reader = READERS.get(path.suffix.lower())
         if reader is None:
             raise DataError(f"{path}: files of type {path.suffix!r} cannot be read. Use {', '.join(READERS)}.")
@@ -93,7 +124,7 @@ def open_files(paths: Sequence[Path], request: Request, n_features: int | None =
 
 
 def agree_on_labels(sources: Sequence[Source], known: LabelKind | None = None) -> LabelKind:
-    """Return what the labels of all files can be read as: integers if possible, else strings, else booleans.
+    r"""Return what the labels of all files can be read as: integers if possible, else strings, else booleans.
 
     Parameters
     ----------
@@ -109,6 +140,20 @@ def agree_on_labels(sources: Sequence[Source], known: LabelKind | None = None) -
     Notes
     -----
     The labels of text files are all read for this, unless typed labels or `known` have decided before.
+
+    Examples
+    --------
+    Labels that could be numbers in one file are not in the other:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.data.arrays import Request, agree_on_labels, open_files
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, label in (("a.csv", "1"), ("b.csv", "2b")):
+    ...         _ = Path(folder, name).write_text(f"x,y\n0.5,{label}\n")
+    ...     sources = open_files([f"{folder}/a.csv", f"{folder}/b.csv"], Request(label="y"))
+    ...     agree_on_labels(sources[:1]), agree_on_labels(sources)
+    ('integers', 'strings')
     """
     left: set[LabelKind] = {known} if known else set(LABEL_KINDS)
     for source in sorted(sources, key=lambda source: isinstance(source, DelimitedSource)):

@@ -17,7 +17,23 @@ Reader = Callable[[], Iterable[tuple[Any, ...]]]
 
 
 def is_entry(text: str) -> bool:
-    """Tell whether a text names a Python function rather than a file: `package.module:function`."""
+    """Tell whether a text names a Python function rather than a file.
+
+    Parameters
+    ----------
+    text : str
+        A path, or `package.module:function`.
+
+    Returns
+    -------
+    is_entry : bool
+
+    Examples
+    --------
+    >>> from aircl.data.arrays import is_entry
+    >>> is_entry("my_stream:shards"), is_entry("monday.npz")
+    (True, False)
+    """
     return re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text) is not None and not Path(text).exists()
 
 
@@ -33,6 +49,23 @@ def open_entry(entry: str) -> list[Source]:
     Returns
     -------
     sources : list of Source
+
+    Examples
+    --------
+    With ``my_stream.py`` in the current directory or installed:
+
+    >>> import sys
+    >>> from types import ModuleType
+    >>> import numpy as np
+    >>> from aircl.data.arrays import open_entry
+    >>> def visits():
+    ...     yield np.ones((3, 2)), ["cat", "dog", "cat"]
+    ...     yield np.zeros((1, 2)), ["dog"]
+    >>> sys.modules["my_stream"] = ModuleType("my_stream")  # stands for the file
+    >>> sys.modules["my_stream"].visits = visits
+    >>> (source,) = open_entry("my_stream:visits")
+    >>> [batch.y.tolist() for batch in source.batches(10, "strings")]
+    [['cat', 'dog', 'cat'], ['dog']]
     """
     module, _, name = entry.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:

@@ -22,12 +22,24 @@ _END = 2**16
 
 
 class DataError(ValueError):
-    """A file does not hold what was asked of it."""
+    r"""A file does not hold what was asked of it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.data.arrays import Request, open_files
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "birds.csv").write_text("beak,wing,y\n1.0,5.0,robin\n")
+    ...     open_files([f"{folder}/birds.csv"], Request(label="species"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.data.arrays.source.DataError: ...birds.csv has no column 'species' for --label. Its columns are 'beak', ...
+    """
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a file.
+    r"""What is asked of a file.
 
     Attributes
     ----------
@@ -39,6 +51,19 @@ class Request:
         The features by name, in the order they are wanted in. Files without names are taken as they are.
     weight : str or None
         The column or array of sample weights; None: there are none.
+
+    Examples
+    --------
+    The columns that begin with "px" are features, "digit" is the label:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.data.arrays import Request, open_files
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "digits.csv").write_text("id,px0,px1,digit\n17,0.5,0.0,3\n")
+    ...     (source,) = open_files([f"{folder}/digits.csv"], Request(label="digit", features="px*"))
+    >>> source.feature_names
+    ('px0', 'px1')
     """
 
     label: str | None = None
@@ -59,6 +84,19 @@ class Batch:
         How many rows of the file come before these.
     weight : array of shape (n,) or None
         Sample weights.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from aircl.data.arrays import Request, open_files
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/rows.npz", X=np.eye(5), y=[0, 1, 2, 0, 1])
+    ...     (source,) = open_files([f"{folder}/rows.npz"], Request(label="y"))
+    ...     for batch in source.batches(3, "integers"):
+    ...         print(batch.start, batch.X.shape, batch.y)
+    0 (3, 5) [0 1 2]
+    3 (2, 5) [0 1]
     """
 
     X: Array
@@ -81,6 +119,24 @@ class Source(ABC):
         The names of the features, in the order of the columns of `Batch.X`.
     ignored : tuple of str
         Columns that are neither the label nor among the features asked for by name.
+
+    Examples
+    --------
+    A source of one's own says what its labels are and how rows are read; checks and batches come with it:
+
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from aircl.data.arrays import Source
+    >>> class Ones(Source):
+    ...     path, n_rows, n_features = Path("ones"), 5, 2
+    ...     def label_kinds(self, candidates):
+    ...         return candidates & {"integers"}
+    ...     def _read(self, size, kind):
+    ...         for start in range(0, self.n_rows, size):
+    ...             n = min(size, self.n_rows - start)
+    ...             yield np.ones((n, 2)), np.zeros(n, int), None
+    >>> [batch.X.shape for batch in Ones().batches(3, "integers")]
+    [(3, 2), (2, 2)]
     """
 
     path: Path
