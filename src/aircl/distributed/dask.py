@@ -67,6 +67,18 @@ def fit_dask(
     -----
     Class matrices are merged a few classes at a time, each on the worker that has most of them, and fetched in the same
     way. Workers need the packages that this process has, in the same versions.
+
+    Examples
+    --------
+    Two processes of this machine; docs/distributed.md tells of clusters:
+
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> from aircl.distributed import fit_dask
+    >>> X, y = np.eye(4)[[0, 1, 2, 3, 0, 1]], np.array(list("abcdab"))
+    >>> clf = fit_dask(AIRClassifier(0.1), [(X[:3], y[:3]), (X[3:], y[3:])], workers=2)  # doctest: +SKIP
+    >>> clf.predict(np.eye(4)).tolist()  # doctest: +SKIP
+    ['a', 'b', 'c', 'd']
     """
     shards = as_shards(shards)
     plan = Plan.make(classifier, shards, parts, batch_size)

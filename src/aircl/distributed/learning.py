@@ -24,11 +24,44 @@ PARTS = 64
 
 
 class NothingToLearnError(ValueError):
-    """No shard has a row."""
+    """No shard has a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> from aircl.distributed import fit_joblib
+    >>> fit_joblib(AIRClassifier(), [(np.zeros((0, 4)), np.zeros(0, int))], workers=1)
+    Traceback (most recent call last):
+    aircl.distributed.learning.NothingToLearnError: no shard has a row of positive weight, so there is nothing to learn.
+    """
 
 
 class LostWorkersError(OSError):
-    """Workers died again and again at the same work."""
+    """Workers died again and again at the same work.
+
+    Examples
+    --------
+    A reader that takes its process down, as one does that runs out of memory (it takes seconds until this is given up):
+
+    >>> import os
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> from aircl.distributed import LostWorkersError, fit_joblib
+    >>> first, second = (np.eye(4), np.arange(4)), lambda: os._exit(1)
+    >>> fit_joblib(AIRClassifier(), [first, second], workers=2)  # doctest: +SKIP
+    Traceback (most recent call last):
+    aircl.distributed.learning.LostWorkersError: worker processes died 4 times in a row (...). If memory is short, ...
+
+    What to do about it is in the message, and can be tried:
+
+    >>> try:
+    ...     clf = fit_joblib(AIRClassifier(0.1), [first], workers=1)
+    ... except LostWorkersError:
+    ...     clf = fit_joblib(AIRClassifier(0.1, store="shared"), [first], workers=1)
+    >>> clf.store, clf.predict(np.eye(4))
+    ('per-class', array([0, 1, 2, 3]))
+    """
 
 
 @dataclass(frozen=True)

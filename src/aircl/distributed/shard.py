@@ -27,6 +27,25 @@ class Shard:
         same batches every time. It travels by pickle, a lambda or a function of ``__main__`` too.
     name : str
         For messages.
+
+    Examples
+    --------
+    Rows that are made, or fetched, where they are learned; the id makes sure that a day is learned once:
+
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> from aircl.distributed import Shard, fit_joblib
+    >>> def day(number):
+    ...     def read(batch_size):
+    ...         y = np.arange(60) % 3
+    ...         yield np.random.default_rng(number).normal(size=(60, 3)) + 3 * np.eye(3)[y], y
+    ...     return Shard(f"day {number}", read)
+    >>> monday, tuesday = (fit_joblib(AIRClassifier(1.0), [day(i)], workers=1) for i in (1, 2))
+    >>> monday.merge(tuesday).class_count_
+    array([40., 40., 40.])
+    >>> monday.merge(tuesday)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.engine.statistics.StoreError: cannot merge: samples of this learner are in the other one already ...
     """
 
     id: str

@@ -72,6 +72,21 @@ def fit_torch(
     -----
     A rank holds its own statistics and one class matrix of another's. torch.distributed does not survive the loss of a
     rank; ``torchrun --max-restarts`` begins anew, and nothing is counted twice.
+
+    Examples
+    --------
+    One rank, here in this process; docs/distributed.md has a script for ``torchrun --nproc-per-node 8``:
+
+    >>> import numpy as np
+    >>> import torch.distributed as dist
+    >>> from aircl import AIRClassifier
+    >>> from aircl.distributed import fit_torch
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> X, y = np.eye(4)[[0, 1, 2, 3, 0, 1]], np.array(list("abcdab"))
+    >>> clf = fit_torch(AIRClassifier(0.1), [(X[:3], y[:3]), (X[3:], y[3:])])
+    >>> dist.destroy_process_group()
+    >>> clf.predict(np.eye(4)).tolist()
+    ['a', 'b', 'c', 'd']
     """
     import torch.distributed as dist
 

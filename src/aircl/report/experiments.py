@@ -265,6 +265,20 @@ class Experiment:
         What a reader should know of methods, by their names.
     class_names : list of str
         By label; empty if they are not known.
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import read_experiments
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> (experiment,) = read_experiments(rows)
+    >>> experiment.title, [method.name for method in experiment.methods]
+    ('digits · cil · identity', ['air', 'acil'])
+    >>> experiment.method("air").final("A_last").mean
+    0.93
     """
 
     dataset: str
@@ -347,6 +361,21 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     -------
     experiments : list of Experiment
         In the order in which they ran.
+
+    Examples
+    --------
+    A run of two experiments, read from its directory:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
+    >>> from aircl.report import read_experiments
+    >>> both = [Experiment("digits", "identity", name, {"phases": 2}, methods=("ncm",)) for name in ("cil", "i-blurry")]
+    >>> with TemporaryDirectory() as folder:
+    ...     Runner(RunConfig("mine", tuple(both)), RunDirectory(folder)).run()
+    ...     for experiment in read_experiments(folder):
+    ...         print(experiment.title, round(experiment.method("ncm").final("A_last").mean, 2))
+    digits · cil · identity 0.91
+    digits · i-blurry · identity 0.91
     """
     directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
     if isinstance(directory, RunDirectory):

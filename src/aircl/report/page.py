@@ -36,6 +36,17 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     -------
     paths : list of Path
         Page, Markdown, CSV and LaTeX; each is written whole or not at all.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
+    >>> from aircl.report import write_report
+    >>> experiment = Experiment("digits", "identity", "cil", {"phases": 2}, methods=("ncm", "slda"))
+    >>> with TemporaryDirectory() as folder:
+    ...     Runner(RunConfig("mine", (experiment,)), RunDirectory(folder)).run()
+    ...     [path.name for path in write_report(folder)]
+    ['report.html', 'report.md', 'table.csv', 'table.tex']
     """
     directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
     page = directory.path / "report.html" if output is None else Path(output)

@@ -147,6 +147,20 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     comparison : Comparison
         Per column, the best and the second best are marked; numbers that look the same are as good. A single method
         is not compared.
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import compare, read_experiments
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> comparison = compare(read_experiments(rows)[0])
+    >>> for line in comparison.lines:
+    ...     print(line.method.name, line.cells["A_last"].text, line.cells["A_last"].place)
+    air 93.00 1
+    acil 87.00 2
     """
     values = {method.name: _values(method, balanced) for method in experiment.methods}
     columns = tuple(column for column in (*METRICS, *COSTS) if any(column.key in own for own in values.values()))
@@ -205,7 +219,34 @@ def format_number(column: Column, value: float) -> str:
 
 
 def to_markdown(comparisons: Iterable[Comparison]) -> str:
-    """Return tables in Markdown, best in bold and second best underlined, published numbers in columns of their own."""
+    r"""Return tables in Markdown, best in bold and second best underlined, published numbers in columns of their own.
+
+    Parameters
+    ----------
+    comparisons : iterable of Comparison
+        As `compare` returns them, one a table.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import compare, read_experiments, to_markdown
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> print(to_markdown(map(compare, read_experiments(rows))))
+    ## digits · cil · identity, per sample
+    <BLANKLINE>
+    | method | seeds | A\_last (%) | time (s) | memory (MB) | kept |
+    | --- | ---: | ---: | ---: | ---: | ---: |
+    | air | 1 | **93.00** | <u>0.50</u> | **100** | 0 |
+    | acil | 1 | <u>87.00</u> | **0.40** | **100** | 0 |
+    <BLANKLINE>
+    """
     parts = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
@@ -225,6 +266,28 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
     """Return all numbers, one line an experiment and method, accuracies in per cent.
 
     A column of metric M is followed by M_se, its standard error; published_M is the paper's number.
+
+    Parameters
+    ----------
+    comparisons : iterable of Comparison
+        As `compare` returns them; per sample and class-balanced ones of an experiment share a line.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> import csv
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import compare, read_experiments, to_csv
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> text = to_csv(map(compare, read_experiments(rows)))
+    >>> [(line["method"], line["A_last"], line["seconds"]) for line in csv.DictReader(text.splitlines())]
+    [('air', '93', '0.5'), ('acil', '87', '0.4')]
     """
     keys = [column.key for column in (*METRICS, *COSTS)]
     names = [name for key in keys for name in ((key, f"balanced_{key}") if key in _TWICE else (key,))]
@@ -253,7 +316,33 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
 
 
 def to_latex(comparisons: Iterable[Comparison]) -> str:
-    r"""Return one table an experiment for LaTeX, with \usepackage{booktabs}."""
+    r"""Return one table an experiment for LaTeX, with \usepackage{booktabs}.
+
+    Parameters
+    ----------
+    comparisons : iterable of Comparison
+        As `compare` returns them, one a table.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import compare, read_experiments, to_latex
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> text = to_latex(map(compare, read_experiments(rows)))
+    >>> print(text[text.index("    method") : text.index("    \\bottomrule")])
+        method & seeds & A\_last (\%) & time (s) & memory (MB) & kept \\
+        \midrule
+        air & 1 & \textbf{93.00} & \underline{0.50} & \textbf{100} & 0 \\
+        acil & 1 & \underline{87.00} & \textbf{0.40} & \textbf{100} & 0 \\
+    <BLANKLINE>
+    """
     parts = ["% needs \\usepackage{booktabs}"]
     for comparison in comparisons:
         header, rows = _grid(comparison, _latex_cell, escape_latex)

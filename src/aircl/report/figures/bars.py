@@ -18,7 +18,7 @@ GROUPS = {"head": "> 100", "middle": "20 to 100", "tail": "< 20"}
 
 
 def plot_groups(results: Results, ax: Axes | None = None, *, methods: Iterable[str] | None = None) -> Axes:
-    """Draw the last accuracy of head, middle and tail classes, with standard errors.
+    r"""Draw the last accuracy of head, middle and tail classes, with standard errors.
 
     Parameters
     ----------
@@ -32,7 +32,20 @@ def plot_groups(results: Results, ax: Axes | None = None, *, methods: Iterable[s
     Returns
     -------
     ax : matplotlib Axes
-        One container of bars a method, a bar for each group that any method has.
+        The bars of one method after those of another, one for each group that any method has.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import plot_groups
+    >>> rows = [
+    ...     Row("run", "job", "digits", "identity", "cil", "", "air", 1, 0, 900, "final", group, value, 0.5, 10**8)
+    ...     for group, value in (("head", 0.98), ("tail", 0.85))
+    ... ]
+    >>> ax = plot_groups(rows, Figure().subplots())
+    >>> [(label.get_text(), float(bar.get_height())) for label, bar in zip(ax.get_xticklabels(), ax.patches)]
+    [('head\n> 100', 98.0), ('tail\n< 20', 85.0)]
     """
     experiment = as_experiment(results)
     values = {
@@ -80,6 +93,19 @@ def plot_cost(
     -------
     ax : matplotlib Axes
         One horizontal bar a method, the first on top.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import plot_cost
+    >>> rows = [
+    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
+    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
+    ... ]
+    >>> ax = plot_cost(rows, Figure().subplots())
+    >>> [(label.get_text(), float(bar.get_width())) for label, bar in zip(ax.get_yticklabels(), ax.patches)]
+    [('air', 0.5), ('acil', 0.4)]
     """
     if what not in ("seconds", "memory"):
         raise ValueError(f'what={what!r} is neither "seconds" nor "memory".')

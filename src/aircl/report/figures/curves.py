@@ -76,6 +76,20 @@ def plot_phase_accuracy(
     -------
     ax : matplotlib Axes
         One line a method, of shape (phases,).
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from aircl.benchmark import Row
+    >>> from aircl.report import plot_phase_accuracy
+    >>> rows = [
+    ...     Row("run", "job", "digits", "identity", "cil", "", "air", 1, phase, 100 * phase, "phase", "accuracy",
+    ...         value, 0.1, 10**8)
+    ...     for phase, value in ((1, 0.9), (2, 0.8))
+    ... ]
+    >>> ax = plot_phase_accuracy(rows, Figure().subplots())
+    >>> ax.containers[0].lines[0].get_xydata().tolist()
+    [[1.0, 90.0], [2.0, 80.0]]
     """
     ax = _draw(results, ax, methods, lambda method: method.phases(metric), band=False)
     _count_phases(ax)
@@ -102,6 +116,23 @@ def plot_class_phases_accuracy(
     -------
     ax : matplotlib Axes
         One line a method, of shape (phases,); a gap where a phase brought no class.
+
+    Examples
+    --------
+    What is left of the head, which came first, and of the tail:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from matplotlib.figure import Figure
+    >>> from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
+    >>> from aircl.report import plot_class_phases_accuracy
+    >>> experiment = Experiment("digits", "identity", "long-tail", {"phases": 2}, methods=("air", "acil"))
+    >>> with TemporaryDirectory() as folder:
+    ...     Runner(RunConfig("mine", (experiment,)), RunDirectory(folder)).run()
+    ...     ax = plot_class_phases_accuracy(folder, Figure().subplots())
+    >>> for container in ax.containers:
+    ...     print(container.get_label(), container.lines[0].get_ydata().round(1))
+    air [97.8 84.8]
+    acil [99.4  1.7]
     """
     ax = _draw(results, ax, methods, MethodResults.class_phases, band=False)
     _count_phases(ax)
