@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from aircl.backbones.backbone import Backbone, BackboneError, Features
+from aircl.backbones.cache import FeatureCache
 from aircl.backbones.catalogue import BACKBONES, BackboneEntry, BackboneInfo, create_backbone, list_backbones
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "BackboneEntry",
     "BackboneError",
     "BackboneInfo",
+    "FeatureCache",
     "Features",
     "create_backbone",
     "list_backbones",
