@@ -116,3 +116,16 @@ def test_what_is_missing_is_found():
     assert problems(bare) == problems(Derived) == ["a docstring"]
     assert problems(told) == ["an example", "the parameter options", "what it returns"]
     assert problems(Base) == []
+
+
+@pytest.mark.parametrize(("package", "name"), [("aircl", "AIRClassifier"), ("aircl.benchmark", "Runner")])
+def test_a_broken_installation_is_not_taken_for_a_missing_name(package, name, monkeypatch):
+    def fail(home):
+        raise AttributeError("module 'scipy' has no attribute 'linalg'")
+
+    module = import_module(package)
+    monkeypatch.setattr(module, "import_module", fail)
+    with pytest.raises(ImportError, match=r"cannot be imported: module 'scipy' has no attribute 'linalg'"):
+        getattr(module, name)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nobody'"):
+        module.Nobody  # noqa: B018

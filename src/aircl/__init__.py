@@ -69,7 +69,11 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: `aircl --help` can do without the second that takes."""
     if name not in _HOMES:
         raise AttributeError(f"module 'aircl' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        home = import_module(_HOMES[name])
+    except AttributeError as error:  # as it is, it would read as if there were no such name
+        raise ImportError(f"{_HOMES[name]} cannot be imported: {error}") from error
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -159,7 +159,8 @@ class GammaMemory:
     >>> rule, labels, X = Ridge("auto", "inverse", "mean"), np.arange(3), np.eye(3)
     >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
     >>> learner.update(X, labels, None, n_classes=3)
-    >>> memory = learner.solution(rule, labels) and learner.gamma_memory
+    >>> solution = learner.solution(rule, labels)
+    >>> memory = learner.gamma_memory
     >>> learner.update(X[:1], labels[:1], None, n_classes=3)
     >>> memory.count, memory.serves(rule, learner.store)
     (3.0, True)

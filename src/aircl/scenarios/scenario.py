@@ -173,8 +173,8 @@ def list_scenarios() -> list[ScenarioInfo]:
     Examples
     --------
     >>> from aircl.scenarios import list_scenarios
-    >>> sorted({info.name for info in list_scenarios()} & {"cil", "long-tail", "si-blurry"})
-    ['cil', 'long-tail', 'si-blurry']
+    >>> [info.name for info in list_scenarios() if "blurry" in info.name]
+    ['blurry-m', 'i-blurry', 'si-blurry', 'si-blurry-paper']
     """
     return [describe_scenario(name) for name in sorted(SCENARIOS)]
 
