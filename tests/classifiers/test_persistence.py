@@ -481,7 +481,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 @pytest.mark.parametrize(("wrote", "reads"), [(AIRClassifier, ACILClassifier), (ACILClassifier, AIRClassifier)])
 def test_a_file_of_another_classifier_is_refused_with_its_name(wrote, reads, tmp_path):
     wrote().partial_fit(*stream()[0]).save(tmp_path / "m")
-    with pytest.raises(FileError, match=rf"holds a {wrote.__name__}: load it with {wrote.__name__}\.load"):
+    with pytest.raises(FileError, match=rf"is of the class {wrote.__name__}: load it with {wrote.__name__}\.load"):
         reads.load(tmp_path / "m")
 
 

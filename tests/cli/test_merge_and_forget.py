@@ -45,7 +45,7 @@ def test_unlike_does_not_merge_with_unlike(parts, run):
     run("learn", "1.npz", "--label", "y", "--store", "shared", "-o", "shared")
     assert "shared: cannot merge" in run("merge", "0", "shared", "-o", "x", code=1).stderr
     run("learn", "1.npz", "--label", "y", "--method", "acil", "-o", "acil")
-    assert "acil holds a ACILClassifier" in run("merge", "0", "acil", "-o", "x", code=1).stderr
+    assert "acil is of the class ACILClassifier" in run("merge", "0", "acil", "-o", "x", code=1).stderr
     run("merge", "0", "-o", "x", code=2)
     assert not (parts / "x").exists()
 

@@ -40,7 +40,7 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
     backend = NUMPY if device is None else torch_backend(device)
     with read(path) as (header, arrays):
         if (name := header.get("class")) != cls.__name__:
-            raise FileError(f"{path} holds a {name}: load it with {name}.load.")
+            raise FileError(f"{path} is of the class {name}: load it with {name}.load.")
         try:
             return _unpack(cls, header, arrays, expansion, weighting, backend)
         except FileError:

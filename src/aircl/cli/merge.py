@@ -28,7 +28,7 @@ def merge(
         other = load_model(path)
         if type(other) is not type(merged):
             raise ValueError(
-                f"{path} holds a {type(other).__name__}, {models[0]} a {type(merged).__name__}. "
+                f"{path} is of the class {type(other).__name__}, {models[0]} of {type(merged).__name__}. "
                 "Only models of one class can be merged."
             )
         try:

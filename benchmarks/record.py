@@ -1,0 +1,313 @@
+"""The record of docs/results.md: the runs behind it, and its tables and figures.
+
+    python benchmarks/record.py run --data DIR [NAME ..]   # hours; what was stopped goes on where it was
+    python benchmarks/record.py write                      # the tables and figures of the page, from what there is
+
+A run is `aircl run` with the arguments below, in runs/record/NAME (or --runs DIR). DIR has cifar-100-python.tar.gz.
+What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from aircl.benchmark.results import RunDirectory
+from aircl.report import (
+    Experiment,
+    plot_anytime,
+    plot_class_loss,
+    plot_confusion,
+    plot_groups,
+    plot_phase_accuracy,
+    plot_weight_norms,
+    read_experiments,
+)
+from aircl.report.experiments import Estimate, MethodResults
+from aircl.report.published import find_published
+
+PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+ORDERS = ("ascending", "descending", "shuffled")
+
+ANALYTIC = "air,air-shared,acil"
+ON_PROMPTS = "--dataset cifar100 --backbone base:vit-micro --buffer 1000 --orders descending --seeds 1"
+ONE_EPOCH = " ".join(f"--option {name}.epochs=1" for name in ("l2p", "dualprompt", "mvp", "mvp-r", "dap"))
+RUNS = {
+    "table1": f"--preset table1 --methods {ANALYTIC}",
+    "table1-others": "--preset table1 --seeds 2 --methods air-pooled,acil-recursive,ranpac,ds-al,gkeal,aef-ocl,ncm,"
+    "slda,fecam,fine-tuning,icarl,er,ewc++,lwf,rm",
+    "table1-grid": f"--preset table1 --gamma grid --orders descending --seeds 3 --methods {ANALYTIC}",
+    "table2": f"--preset table2 --gamma 1 --seeds 5 --methods {ANALYTIC}",
+    "table2-others": "--preset table2 --gamma 1 --seeds 3 --methods gacl,ncm,slda,fine-tuning,icarl,er,ewc++,lwf,rm",
+    "prompts": f"{ON_PROMPTS} --scenario long-tail,counts=exp,ratio=1/5000,phases=5 --methods l2p,dualprompt,"
+    f"coda-prompt,mvp,mvp-r,dap,fine-tuning,air,air-shared,acil {ONE_EPOCH} --option coda-prompt.epochs=2",
+    "default": "",
+}
+EMBEDDED = ("default",)  # needs no --data
+
+
+class Record:
+    """The runs, as far as they are there."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+
+    def experiments(self, *names: str) -> list[Experiment]:
+        """Return the experiments of some runs, one run after the other."""
+        return [
+            experiment
+            for name in names
+            if (self.runs / name / "run.json").exists()
+            for experiment in read_experiments(RunDirectory(self.runs / name))
+        ]
+
+    def methods(self, *names: str, order: str | None = None, dataset: str | None = None) -> dict[str, MethodResults]:
+        """Return results by method; of a method that is in two runs, those of the first."""
+        found: dict[str, MethodResults] = {}
+        for experiment in self.experiments(*names):
+            if order in (None, experiment.order) and dataset in (None, experiment.dataset):
+                for method in experiment.methods:
+                    if method.n_seeds:
+                        found.setdefault(method.name, method)
+        return found
+
+
+# -- tables --
+def percent(value: Estimate | None) -> str:
+    """Return an accuracy with its standard error."""
+    if value is None:
+        return "-"
+    error = "" if value.standard_error is None else f" ± {100 * value.standard_error:.2f}"
+    return f"{100 * value.mean:.2f}{error}"
+
+
+def number(value: Estimate | None, scale: float = 1, form: str = ",.0f") -> str:
+    """Return a cost."""
+    return "-" if value is None else format(value.mean * scale, form)
+
+
+def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table, its first column to the left."""
+    header = list(header)
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def best_first(methods: Iterable[MethodResults], metric: str) -> list[MethodResults]:
+    """Sort methods by a metric."""
+    return sorted(methods, key=lambda method: -(value.mean if (value := method.final(metric)) else 0.0))
+
+
+def long_tail(record: Record) -> str:
+    """Table 1: A_avg and A_last in the three orders."""
+    by_order = {order: record.methods("table1", "table1-others", order=order) for order in ORDERS}
+    shown = best_first(by_order["descending"].values(), "A_last")
+    header = ["", "seeds", *(f"{metric} {order}" for metric in ("A_avg", "A_last") for order in ORDERS)]
+    rows = []
+    for method in shown:
+        cells = [
+            percent(by_order[order][method.name].final(metric)) if method.name in by_order[order] else "-"
+            for metric in ("A_avg", "A_last")
+            for order in ORDERS
+        ]
+        rows.append([method.name, str(method.n_seeds), *cells])
+    return markdown(header, rows)
+
+
+def long_tail_groups(record: Record) -> str:
+    """Table 1, descending: who pays, and what it costs."""
+    methods = best_first(record.methods("table1", "table1-others", order="descending").values(), "A_last")
+    header = ["", "A_last", "head", "middle", "tail", "forgetting", "seconds", "MB", "kept", "gamma"]
+    metrics = ("A_last", "head", "middle", "tail", "forgetting")
+    return markdown(
+        header,
+        (
+            [
+                method.name,
+                *(percent(method.final(metric)) for metric in metrics),
+                number(method.cost("seconds")),
+                number(method.cost("peak_memory"), 1e-6),
+                number(method.cost("kept")),
+                number(method.cost("gamma"), form=".3g"),
+            ]
+            for method in methods
+        ),
+    )
+
+
+def si_blurry(record: Record) -> str:
+    """Table 2."""
+    methods = best_first(record.methods("table2", "table2-others").values(), "A_auc")
+    return markdown(
+        ["", "seeds", "A_auc", "A_avg", "A_last", "seconds", "MB", "kept"],
+        (
+            [
+                method.name,
+                str(method.n_seeds),
+                *(percent(method.final(metric)) for metric in ("A_auc", "A_avg", "A_last")),
+                number(method.cost("seconds")),
+                number(method.cost("peak_memory"), 1e-6),
+                number(method.cost("kept")),
+            ]
+            for method in methods
+        ),
+    )
+
+
+def published(record: Record) -> str:
+    """The paper's numbers beside ours, for the methods that both have."""
+    rows = []
+    for experiment in record.experiments("table1", "table2"):
+        theirs = find_published(experiment)
+        if theirs is None:
+            continue
+        for method in experiment.methods:
+            row = theirs.beside(method)
+            for metric in theirs.metrics if row is not None and method.n_seeds else ():
+                if (value := row.values.get(metric)) is not None:
+                    where = " ".join(filter(None, [experiment.scenario, experiment.order]))
+                    error = "" if value.standard_error is None else f" ± {value.standard_error:.2f}"
+                    rows.append(
+                        [f"{where}, {method.name}", metric, percent(method.final(metric)), f"{value.mean:.2f}{error}"]
+                    )
+    return markdown(["", "", "ours, EfficientNet-Lite0", "published, ViT-B/16 or DeiT-S/16"], rows)
+
+
+def gamma(record: Record) -> str:
+    """gamma="auto" against the grid on held-out training data."""
+    auto, grid = (record.methods(name, order="descending") for name in ("table1", "table1-grid"))
+    rows = []
+    for name, method in grid.items():
+        seeds = {job.seed for job in method.jobs}
+        same = MethodResults(name, 0, tuple(job for job in auto[name].jobs if job.seed in seeds))
+        for how, results in (("auto", same), ("grid", method)):
+            cells = [percent(results.final(metric)) for metric in ("A_avg", "A_last", "balanced_A_last")]
+            rows.append([f"{name}, {how}", number(results.cost("gamma"), form=".3g"), *cells])
+    return markdown(["", "gamma", "A_avg", "A_last", "class-balanced"], rows)
+
+
+def prompts(record: Record) -> str:
+    """Prompt methods beside AIR on one ViT."""
+    methods = best_first(record.methods("prompts").values(), "A_last")
+    metrics = ("A_avg", "A_last", "head", "middle", "tail")
+    phases = {m.name: [row.seconds for row in m.jobs[0].course("phase", "accuracy")] for m in methods}
+    return markdown(
+        ["", "A_avg", "A_last", "head", "middle", "tail", "seconds of phases 1 to 5", "kept"],
+        (
+            [
+                method.name,
+                *(percent(method.final(metric)) for metric in metrics),
+                " ".join(f"{now - before:.0f}" for before, now in zip([0, *course], course, strict=False)),
+                number(method.cost("kept")),
+            ]
+            for method in methods
+            for course in [phases[method.name]]
+        ),
+    )
+
+
+def natural(record: Record) -> str:
+    """The embedded cities."""
+    methods = best_first(record.methods("default", dataset="cities").values(), "A_last")
+    metrics = ("A_avg", "A_last", "balanced_A_last", "head", "middle", "tail")
+    return markdown(
+        ["", "A_avg", "A_last", "class-balanced", "head", "middle", "tail"],
+        ([method.name, *(percent(method.final(metric)) for metric in metrics)] for method in methods),
+    )
+
+
+TABLES: dict[str, Callable[[Record], str]] = {
+    "long-tail": long_tail,
+    "long-tail-groups": long_tail_groups,
+    "si-blurry": si_blurry,
+    "published": published,
+    "gamma": gamma,
+    "prompts": prompts,
+    "cities": natural,
+}
+
+
+# -- figures --
+def draw(record: Record, folder: Path) -> None:
+    """Write the figures of the page, as far as their runs are there."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    def save(name: str, width: float, *plots: Callable[..., object]) -> None:
+        figure, axes = plt.subplots(1, len(plots), figsize=(width, 3.6), layout="constrained", squeeze=False)
+        for plot, ax in zip(plots, axes[0], strict=True):
+            plot(ax=ax)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+    folder.mkdir(exist_ok=True)
+    tail = {experiment.order: experiment for experiment in record.experiments("table1")}
+    if down := tail.get("descending"):
+        save(
+            "confusion",
+            9,
+            lambda ax: plot_confusion(down, ax, method="air"),
+            lambda ax: plot_confusion(down, ax, method="acil"),
+        )
+        save("norms-and-loss", 9, lambda ax: plot_weight_norms(down, ax), lambda ax: plot_class_loss(down, ax))
+        save("groups", 6, lambda ax: plot_groups(down, ax))
+        save(
+            "orders",
+            12,
+            *(lambda ax, one=tail[order]: plot_phase_accuracy(one, ax) for order in ORDERS if order in tail),
+        )
+    for blurry in record.experiments("table2"):
+        save("anytime", 7, lambda ax, one=blurry: plot_anytime(one, ax))
+
+
+def write(record: Record, page: Path) -> None:
+    """Write tables into the page, and figures beside it; leave the tables whose runs are not there as they are."""
+    text = page.read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        lines = table(record)
+        if lines.count("\n") > 1:
+            pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+            text = pattern.sub(lambda found, lines=lines: f"{found[1]}\n{lines}\n\n{found[2]}", text)
+    page.write_text(text, encoding="utf-8")
+    draw(record, page.parent / "results")
+
+
+def run(record: Record, names: list[str], data: str | None) -> None:
+    """Run what is asked for; what is complete is not run again."""
+    for name in names:
+        directory = record.runs / name
+        if (directory / "run.json").exists():
+            arguments = ["--resume", str(directory)]
+        else:
+            arguments = [*RUNS[name].split(), "-o", str(directory)]
+        if name not in EMBEDDED:
+            if data is None:
+                sys.exit(f"{name} needs --data DIR, with cifar-100-python.tar.gz in it.")
+            arguments += ["--data", data]
+        subprocess.run([sys.executable, "-m", "aircl.cli", "run", *arguments], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "write"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}; all by default")
+    parser.add_argument("--data")
+    parser.add_argument("--runs", type=Path, default=Path("runs/record"))
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(RUNS):
+        parser.error(f"there is no run {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}.")
+    record = Record(arguments.runs)
+    if arguments.what == "run":
+        run(record, arguments.names or list(RUNS), arguments.data)
+    else:
+        write(record, PAGE)
+
+
+if __name__ == "__main__":
+    main()
