@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -21,12 +19,6 @@ def run(*command, cwd):
 
 def test_the_quickstart_prints_what_is_shown(tmp_path):
     assert run(ROOT / "examples" / "quickstart.py", cwd=tmp_path).strip() == blocks("text")[1].strip()
-
-
-def test_the_tensor_example_runs(tmp_path):
-    pytest.importorskip("torch", reason="torch is not installed")
-    (tmp_path / "example.py").write_text(blocks("python")[1])
-    assert run("example.py", cwd=tmp_path).strip() == "tensor([0, 1, 2, 0, 1, 2])"
 
 
 def test_the_example_prints_what_is_shown(tmp_path):

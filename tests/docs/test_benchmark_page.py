@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields
-
-from aircl.benchmark.config import Experiment, RunConfig, default_config, preset_config
+from aircl.benchmark.config import RunConfig, default_config, preset_config
 from aircl.benchmark.runner import method_options
 from aircl.methods import list_methods
 
@@ -30,12 +27,3 @@ def test_the_presets_are_those_of_the_table():
     digits, cities = default_config().experiments
     assert (digits.seeds, digits.buffer, digits.evaluate_every) == ((1, 2, 3), 500, 100)
     assert (cities.seeds, cities.buffer, cities.evaluate_every) == ((1,), None, None)
-
-
-def test_every_key_of_a_configuration_is_told(blocks):
-    from pathlib import Path
-
-    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
-    section = page.partition("## Configurations")[2].partition("\n## ")[0]
-    told = re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", section, re.MULTILINE)))
-    assert set(told) == {field.name for field in fields(Experiment)}

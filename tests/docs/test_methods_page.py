@@ -53,7 +53,7 @@ def test_what_differs_online_is_told(method):
     if method == "dap":
         return  # the page says that it does not do such streams
     here, there = (resolve_options(method, {}, online=online) for online in (False, True))
-    text, own = told(method, "Options")
+    text, _ = told(method, "Options")
     (shared,) = (name for name in SHARED if f"Those of {name} methods" in text)
     pairs = told(SHARED[shared], "Online")[1] | told(method, "Online")[1]
     assert {key for key in pairs if not matches(pairs[key], there[key])} == set()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from aircl.cli import app
@@ -44,19 +47,15 @@ def test_the_page_shows_what_a_newcomer_gets(blocks, printed, workplace):
 
 
 def test_other_snippets_print_what_is_shown(blocks, printed, workplace):
-    import pytest
-
     pytest.importorskip("torch", reason="torch is not installed")
     page = blocks("choose.md")
-    for (language, text), (following, shown) in zip(page, page[1:], strict=False):
+    for (language, text), (following, shown) in pairwise(page):
         if language == "python":
             assert following == "text"
             assert printed(text, "choose.md") == shown
 
 
 def test_the_commands_of_the_page_are_targets(blocks):
-    from pathlib import Path
-
     makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
     commands = re.findall(r"^make (\w+)", "".join(text for _, text in blocks("index.md")), re.MULTILINE)
     assert commands == ["run", "test"]
