@@ -36,6 +36,8 @@ format: $(VENV)/.dev  ## rewrite the files in the house format
 
 docs: $(VENV)/.docs  ## build the documentation into site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@! grep -rnE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' site --include='*.html' \
+	    || { echo "these pages fetch something from elsewhere"; exit 1; }
 
 bench: $(VENV)/.dev  ## run every script of benchmarks/
 	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -44,6 +44,8 @@ def test_the_page_shows_what_a_newcomer_gets(blocks, printed, workplace):
             checked += 1
     assert checked == 6
     assert (workplace / "runs" / "first" / "report.html").is_file()
+    (_, reading), (_, shown) = blocks("files.md")  # which goes on with the rows of this run
+    assert printed(reading, "files.md") == shown
 
 
 def test_other_snippets_print_what_is_shown(blocks, printed, workplace):
