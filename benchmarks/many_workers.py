@@ -40,18 +40,20 @@ def say(what: str, measured: str) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """A shard of ReLU features, made on the fly."""
+    """A shard of ReLU features, made on the fly; classes alternate, or come one after the other."""
 
     seed: int
     n: int
     f: int
     C: int
+    by_class: bool = False
 
     def __call__(self):
         rng = np.random.default_rng(self.seed)
         for start in range(0, self.n, 4096):
-            size = min(4096, self.n - start)
-            yield np.maximum(rng.standard_normal((size, self.f), dtype=np.float32), 0), np.arange(size) % self.C
+            rows = np.arange(start, min(start + 4096, self.n))
+            y = rows * self.C // self.n if self.by_class else rows % self.C
+            yield np.maximum(rng.standard_normal((len(rows), self.f), dtype=np.float32), 0), y
 
 
 @contextmanager
@@ -135,7 +137,8 @@ def bench_reduction(quick: bool, width: int = 5000, memory_limit: str = "4GB") -
 
         with watched(os.getpid()) as peaks:
             classifier = AIRClassifier(1.0, memory_limit=memory_limit)
-            shards = [Rows(seed, n, f, C) for seed in range(2)]
+            # Class by class, as it is merging that is measured: a class matrix is then added to once or twice.
+            shards = [Rows(seed, n, f, C, by_class=True) for seed in range(2)]
             began = time.perf_counter()
             if name == "joblib":
                 fit_joblib(classifier, shards, workers=2, progress=note)
@@ -166,7 +169,8 @@ def bench_reduction(quick: bool, width: int = 5000, memory_limit: str = "4GB") -
 
 def bench_stream(quick: bool) -> None:
     rows = [20_000, 200_000] if quick else [1_000_000, 10_000_000]
-    for options in ([], ["--engine", "joblib", "--workers", "2"], ["--engine", "dask", "--workers", "2"]):
+    two = [["--engine", engine, "--workers", "2", *parts] for parts in ([], ["--parts", "4"]) for engine in ENGINES]
+    for options in ([], *two):
         for n in rows:
             with tempfile.TemporaryDirectory() as folder:
                 command = [sys.executable, "-m", "aircl.cli", "learn", "long_tail_stream:shards", "--json", *options]
@@ -185,6 +189,7 @@ def bench_stream(quick: bool) -> None:
             say(f"aircl learn, {n:,} rows, {' '.join(options) or 'one process'}", f"{seconds:.0f} s, {shown} MiB")
 
 
+ENGINES = ("joblib", "dask")
 BENCHES = {"speedup": bench_speedup, "reduction": bench_reduction, "stream": bench_stream}
 
 

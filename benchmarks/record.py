@@ -295,7 +295,7 @@ def run(record: Record, names: list[str], data: str | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "write"])
+    parser.add_argument("what", nargs="?", choices=["run", "write"])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}; all by default")
     parser.add_argument("--data")
     parser.add_argument("--runs", type=Path, default=Path("runs/record"))
@@ -305,8 +305,10 @@ def main() -> None:
     record = Record(arguments.runs)
     if arguments.what == "run":
         run(record, arguments.names or list(RUNS), arguments.data)
-    else:
+    elif arguments.what == "write":
         write(record, PAGE)
+    else:
+        parser.print_help()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 SMALL = ("--dataset", "digits", "--backbone", "identity", "--scenario", "long-tail,phases=5,ratio=1/20")
 
@@ -29,6 +31,14 @@ def test_a_run_writes_results_and_a_report_and_prints_the_table(run, place):
     assert "A_last" in result.stdout
     assert f"Report: {directory.relative_to(place)}/report.html" in result.stderr
     assert result.stderr.count("A_last") == 4
+
+
+def test_a_run_of_a_file_has_a_directory_of_its_own_name(run, place):
+    X, y = load_digits(return_X_y=True)
+    (place / "sub").mkdir()
+    np.savez("sub/mine.npz", X=X, y=y)
+    run("run", "--dataset", "features:sub/mine.npz", "--scenario", "cil,phases=5", "--methods", "ncm", "--seeds", 1)
+    assert [path.name for path in (place / "runs").iterdir()] == ["features_sub_mine.npz-cil"]
 
 
 def test_a_second_run_takes_a_place_of_its_own(run, place):

@@ -28,6 +28,15 @@ import numpy.typing as npt
 Status = Literal["ok", "failed", "incompatible"]
 
 
+def file_name(*parts: str) -> str:
+    """Return a name that files may have everywhere, of those parts that are not empty.
+
+    >>> file_name("features:a/train.npz", "", "long-tail")
+    'features_a_train.npz-long-tail'
+    """
+    return "-".join("".join(c if c.isalnum() or c in "+-." else "_" for c in part) for part in parts if part)
+
+
 @dataclass(frozen=True)
 class Row:
     """One measured value, or one method that gave none.

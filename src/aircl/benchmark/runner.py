@@ -23,7 +23,7 @@ from aircl.backbones.cache import Progress as ExtractionProgress
 from aircl.benchmark.config import Experiment, RunConfig
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
-from aircl.benchmark.results import Row, RunDirectory
+from aircl.benchmark.results import Row, RunDirectory, file_name
 from aircl.data import Dataset, load_dataset
 from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method, resolve_options
 from aircl.methods.registry import load_methods
@@ -54,8 +54,7 @@ class Spec:
     def name(self) -> str:
         """The name of the job: files are named after it."""
         e = self.experiment
-        parts = (e.dataset, e.backbone, e.scenario, self.order, self.method, f"seed{self.seed}")
-        return "-".join("".join(c if c.isalnum() or c in "+-." else "_" for c in part) for part in parts if part)
+        return file_name(e.dataset, e.backbone, e.scenario, self.order, self.method, f"seed{self.seed}")
 
 
 class Listener:

@@ -95,7 +95,7 @@ def run(
         changes["unfreeze"] = True
     method_options = parse_method_options(option or [])
     from aircl.benchmark.config import RunConfig
-    from aircl.benchmark.results import RunDirectory
+    from aircl.benchmark.results import RunDirectory, file_name
 
     if resume is not None:
         if config or preset or scenario or dataset or changes or method_options or quick or output:
@@ -105,7 +105,7 @@ def run(
     else:
         configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
         configuration = configuration.with_options(method_options)
-        directory = RunDirectory(output or _free_place(Path("runs"), configuration.name))
+        directory = RunDirectory(output or _free_place(Path("runs"), file_name(configuration.name)))
         if (directory.path / "rows.jsonl").exists():
             raise ValueError(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
