@@ -146,13 +146,12 @@ def si_blurry(record: Record) -> str:
     """Table 2."""
     methods = best_first(record.methods("table2", "table2-others", "table2-slda").values(), "A_auc")
     return markdown(
-        ["", "seeds", "A_auc", "A_avg", "A_last", "seconds", "MB", "kept"],
+        ["", "seeds", "A_auc", "A_avg", "A_last", "MB", "kept"],
         (
             [
                 method.name,
                 str(method.n_seeds),
                 *(percent(method.final(metric)) for metric in ("A_auc", "A_avg", "A_last")),
-                number(method.cost("seconds")),
                 number(method.cost("peak_memory"), 1e-6),
                 number(method.cost("kept")),
             ]

@@ -36,8 +36,9 @@ def test_a_run_writes_results_and_a_report_and_prints_the_table(run, place):
 def test_a_run_of_a_file_has_a_directory_of_its_own_name(run, place):
     X, y = load_digits(return_X_y=True)
     (place / "sub").mkdir()
-    np.savez("sub/mine.npz", X=X, y=y)
-    run("run", "--dataset", "features:sub/mine.npz", "--scenario", "cil,phases=5", "--methods", "ncm", "--seeds", 1)
+    np.savez("sub/mine.npz", X_train=X[:900], y_train=y[:900], X_test=X[900:], y_test=y[900:])
+    mine = ("--dataset", "features:sub/mine.npz", "--backbone", "identity", "--scenario", "cil,phases=5")
+    run("run", *mine, "--methods", "ncm", "--seeds", 1)
     assert [path.name for path in (place / "runs").iterdir()] == ["features_sub_mine.npz-cil"]
 
 
