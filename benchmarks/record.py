@@ -187,9 +187,9 @@ def gamma(record: Record) -> str:
         seeds = {job.seed for job in method.jobs}
         same = MethodResults(name, 0, tuple(job for job in auto[name].jobs if job.seed in seeds))
         for how, results in (("auto", same), ("grid", method)):
-            cells = [percent(results.final(metric)) for metric in ("A_avg", "A_last", "balanced_A_last")]
+            cells = [percent(results.final(metric)) for metric in ("A_avg", "A_last")]
             rows.append([f"{name}, {how}", number(results.cost("gamma"), form=".3g"), *cells])
-    return markdown(["", "gamma", "A_avg", "A_last", "class-balanced"], rows)
+    return markdown(["", "gamma", "A_avg", "A_last"], rows)
 
 
 def prompts(record: Record) -> str:
