@@ -182,12 +182,12 @@ def _configure(
 def parse_seeds(text: str) -> tuple[int, ...]:
     """Return the seeds that a text stands for.
 
-    >>> parse_seeds("3"), parse_seeds("1,4"), parse_seeds("2-5")
+    >>> parse_seeds("3"), parse_seeds("1,4,1"), parse_seeds("2-5")
     ((1, 2, 3), (1, 4), (2, 3, 4, 5))
     """
     try:
         if "," in text:
-            return tuple(int(part) for part in text.split(",") if part.strip())
+            return tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
         first, dash, last = text.partition("-")
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(range(1, int(first) + 1))
     except ValueError:
