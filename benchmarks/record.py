@@ -243,6 +243,7 @@ def draw(record: Record, folder: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "aircl"  # the same figure is the same file
     import matplotlib.pyplot as plt
 
     def save(name: str, width: float, *plots: Callable[..., object]) -> None:
