@@ -118,13 +118,21 @@ def test_what_is_missing_is_found():
     assert problems(Base) == []
 
 
-@pytest.mark.parametrize(("package", "name"), [("aircl", "AIRClassifier"), ("aircl.benchmark", "Runner")])
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("aircl", "AIRClassifier"),
+        ("aircl.benchmark", "Runner"),
+        ("aircl.methods.gradient", "Optimiser"),
+        ("aircl.methods.prompt", "PromptPool"),
+    ],
+)
 def test_a_broken_installation_is_not_taken_for_a_missing_name(package, name, monkeypatch):
     def fail(home):
         raise AttributeError("module 'scipy' has no attribute 'linalg'")
 
     module = import_module(package)
-    monkeypatch.setattr(module, "import_module", fail)
+    monkeypatch.setattr("aircl.lazy.import_module", fail)
     with pytest.raises(ImportError, match=r"cannot be imported: module 'scipy' has no attribute 'linalg'"):
         getattr(module, name)
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nobody'"):

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
     from aircl.classifiers import (
@@ -46,34 +47,15 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {
-    "ACILClassifier": "aircl.classifiers",
-    "AEFOCLClassifier": "aircl.classifiers",
-    "AIRClassifier": "aircl.classifiers",
-    "DSALClassifier": "aircl.classifiers",
-    "FeCAMClassifier": "aircl.classifiers",
-    "FileError": "aircl.classifiers",
-    "GKEALClassifier": "aircl.classifiers",
-    "GammaPath": "aircl.engine",
-    "GaussianKernel": "aircl.expansion",
-    "NCMClassifier": "aircl.classifiers",
-    "RanPACClassifier": "aircl.classifiers",
-    "RandomReLU": "aircl.expansion",
-    "RecursiveACILClassifier": "aircl.classifiers",
-    "SLDAClassifier": "aircl.classifiers",
-    "StoreError": "aircl.engine",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: `aircl --help` can do without the second that takes."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'aircl' has no attribute {name!r}")
-    try:
-        home = import_module(_HOMES[name])
-    except AttributeError as error:  # as it is, it would read as if there were no such name
-        raise ImportError(f"{_HOMES[name]} cannot be imported: {error}") from error
-    return getattr(home, name)
+__getattr__ = on_demand(
+    __name__,
+    {
+        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
+        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier",
+        "engine": "GammaPath StoreError",
+        "expansion": "GaussianKernel RandomReLU",
+    },
+)
 
 
 def __dir__() -> list[str]:

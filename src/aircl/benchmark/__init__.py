@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
     from aircl.benchmark.config import Experiment, RunConfig, default_config, preset_config
@@ -25,28 +26,14 @@ __all__ = [
     "preset_config",
 ]
 
-_HOMES = {
-    "Details": "aircl.benchmark.results",
-    "Experiment": "aircl.benchmark.config",
-    "Listener": "aircl.benchmark.runner",
-    "Row": "aircl.benchmark.results",
-    "RunConfig": "aircl.benchmark.config",
-    "RunDirectory": "aircl.benchmark.results",
-    "Runner": "aircl.benchmark.runner",
-    "default_config": "aircl.benchmark.config",
-    "preset_config": "aircl.benchmark.config",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: the results can be read without what runs a benchmark."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'aircl.benchmark' has no attribute {name!r}")
-    try:
-        home = import_module(_HOMES[name])
-    except AttributeError as error:  # as it is, it would read as if there were no such name
-        raise ImportError(f"{_HOMES[name]} cannot be imported: {error}") from error
-    return getattr(home, name)
+__getattr__ = on_demand(
+    __name__,
+    {
+        "results": "Details Row RunDirectory",
+        "config": "Experiment RunConfig default_config preset_config",
+        "runner": "Listener Runner",
+    },
+)
 
 
 def __dir__() -> list[str]:

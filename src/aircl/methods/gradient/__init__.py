@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
     from aircl.methods.gradient.anchor import Anchor
@@ -44,34 +45,20 @@ __all__ = [
     "vote_uncertainty",
 ]
 
-_HOMES = {
-    "Anchor": "anchor",
-    "BalancedMemory": "balanced",
-    "Exemplars": "exemplars",
-    "FeatureViews": "views",
-    "GrowingHead": "head",
-    "ImageViews": "views",
-    "Optimiser": "optimiser",
-    "Reservoir": "reservoir",
-    "Rows": "rows",
-    "Student": "student",
-    "by_class": "rows",
-    "count": "rows",
-    "distillation_loss": "distillation",
-    "equidistant": "balanced",
-    "fair_shares": "balanced",
-    "herd": "herding",
-    "join": "rows",
-    "mask_logits": "head",
-    "nothing": "rows",
-    "pieces": "rows",
-    "take": "rows",
-    "vote_uncertainty": "uncertainty",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for: methods can be listed without torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'aircl.methods.gradient' has no attribute {name!r}")
-    return getattr(import_module(f"aircl.methods.gradient.{_HOMES[name]}"), name)
+__getattr__ = on_demand(
+    __name__,
+    {
+        "anchor": "Anchor",
+        "balanced": "BalancedMemory equidistant fair_shares",
+        "exemplars": "Exemplars",
+        "views": "FeatureViews ImageViews",
+        "head": "GrowingHead mask_logits",
+        "optimiser": "Optimiser",
+        "reservoir": "Reservoir",
+        "rows": "Rows by_class count join nothing pieces take",
+        "student": "Student",
+        "distillation": "distillation_loss",
+        "herding": "herd",
+        "uncertainty": "vote_uncertainty",
+    },
+)

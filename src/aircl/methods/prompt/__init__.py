@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
     from aircl.methods.prompt.centre import PromptCentre
@@ -30,26 +31,14 @@ __all__ = [
     "through_block",
 ]
 
-_HOMES = {
-    "Components": "components",
-    "DualPrompts": "dual",
-    "Guidance": "prompted",
-    "InstanceMask": "focus",
-    "PromptCentre": "centre",
-    "PromptPool": "pool",
-    "PromptedViT": "prompted",
-    "contrastive_loss": "pool",
-    "draw_prompts": "prompted",
-    "feature_scale": "focus",
-    "focal_factor": "focus",
-    "head_errors": "focus",
-    "most_frequent": "pool",
-    "through_block": "prompted",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for: methods can be listed without torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'aircl.methods.prompt' has no attribute {name!r}")
-    return getattr(import_module(f"aircl.methods.prompt.{_HOMES[name]}"), name)
+__getattr__ = on_demand(
+    __name__,
+    {
+        "components": "Components",
+        "dual": "DualPrompts",
+        "prompted": "Guidance PromptedViT draw_prompts through_block",
+        "focus": "InstanceMask feature_scale focal_factor head_errors",
+        "centre": "PromptCentre",
+        "pool": "PromptPool contrastive_loss most_frequent",
+    },
+)
