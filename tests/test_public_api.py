@@ -132,7 +132,7 @@ def test_a_broken_installation_is_not_taken_for_a_missing_name(package, name, mo
         raise AttributeError("module 'scipy' has no attribute 'linalg'")
 
     module = import_module(package)
-    monkeypatch.setattr("aircl.lazy.import_module", fail)
+    monkeypatch.setitem(module.__getattr__.__globals__, "import_module", fail)
     with pytest.raises(ImportError, match=r"cannot be imported: module 'scipy' has no attribute 'linalg'"):
         getattr(module, name)
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nobody'"):
