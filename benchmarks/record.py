@@ -27,7 +27,8 @@ from aircl.report import (
     plot_weight_norms,
     read_experiments,
 )
-from aircl.report.experiments import Estimate, Job, MethodResults
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import Job, MethodResults
 from aircl.report.published import find_published
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from aircl.benchmark.results import Details, Row, RunDirectory
-from aircl.report.experiments import Estimate, as_experiment, estimate, read_experiments
+from aircl.report.estimates import Estimate, estimate
+from aircl.report.experiments import as_experiment, read_experiments
 
 
 def row(method="air", seed=1, **values):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from aircl.benchmark.results import Row
-from aircl.report.experiments import Estimate, Experiment, MethodResults, read_experiments
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import Experiment, MethodResults, read_experiments
 from aircl.report.published import find_published, read_published
 from aircl.scenarios import PRESETS
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from aircl.benchmark.results import Row
-from aircl.report.experiments import Estimate, read_experiments
-from aircl.report.tables import Cell, compare, escape_latex, mark, to_csv, to_latex, to_markdown
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import read_experiments
+from aircl.report.formats import escape_latex, to_csv, to_latex, to_markdown
+from aircl.report.tables import Cell, compare, mark
 
 
 def final(method, seed, metric, value, dataset="cifar100", **values):

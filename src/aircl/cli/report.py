@@ -153,7 +153,7 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from aircl.report.tables import format_estimate
+    from aircl.report.formats import format_estimate
 
     columns = [column for column in comparison.columns if column.key not in left_out]
     published = None if "published" in left_out else comparison.published

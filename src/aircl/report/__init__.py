@@ -13,8 +13,9 @@ from aircl.report.figures import (
     plot_stream,
     plot_weight_norms,
 )
+from aircl.report.formats import to_csv, to_latex, to_markdown
 from aircl.report.page import write_report
-from aircl.report.tables import compare, to_csv, to_latex, to_markdown
+from aircl.report.tables import compare
 
 __all__ = [
     "Experiment",

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.benchmark.results import RunDirectory
-from aircl.report.experiments import ClassValue, Estimate, Experiment, MethodResults, Series, read_experiments
+from aircl.report.estimates import Estimate, Series
+from aircl.report.experiments import ClassValue, Experiment, MethodResults, read_experiments
 from aircl.report.figures.bars import GROUPS
 from aircl.report.figures.style import COLOURS, DARK_COLOURS
-from aircl.report.tables import Comparison, compare, format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.formats import format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.tables import Comparison, compare
 
 CLASS_VALUES: tuple[ClassValue, ...] = ("weight_norms", "test_loss", "train_loss")
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from aircl.report.experiments import Estimate, Experiment, MethodResults
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import Experiment, MethodResults
 from aircl.scenarios import PRESETS, Preset
 
 # The backbones that the published numbers were measured with, by table.

@@ -1,14 +1,13 @@
-"""Comparison tables: means and standard errors over seeds, as Markdown, CSV and LaTeX."""
+"""Comparisons of methods: means and standard errors over seeds, the best marked, published numbers beside them."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from aircl.report.experiments import Estimate, Experiment, MethodResults
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import Experiment, MethodResults
 from aircl.report.published import Published, PublishedMethod, find_published
 
 
@@ -57,7 +56,7 @@ COSTS = (
 
 # Accuracies of a whole stream, which are measured twice: over samples, and over classes. The others are means over
 # classes by their definition.
-_TWICE = ("A_avg", "A_last", "A_auc")
+TWICE = ("A_avg", "A_last", "A_auc")
 
 _Cost = Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]
 
@@ -191,7 +190,7 @@ def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
     if not method.n_seeds:  # what half a stream costs compares with nothing
         return {}
     found = {
-        column.key: method.final(f"balanced_{column.key}" if balanced and column.key in _TWICE else column.key)
+        column.key: method.final(f"balanced_{column.key}" if balanced and column.key in TWICE else column.key)
         for column in METRICS
     }
     found |= {column.key: method.cost(cast(_Cost, column.key)) for column in COSTS}
@@ -213,222 +212,3 @@ def format_number(column: Column, value: float) -> str:
     if column.key == "gamma":
         return f"{value:.4g}"
     return f"{value:,.0f}"
-
-
-# -- Markdown, CSV, LaTeX --
-
-
-def to_markdown(comparisons: Iterable[Comparison]) -> str:
-    r"""Return tables in Markdown, best in bold and second best underlined, published numbers in columns of their own.
-
-    Parameters
-    ----------
-    comparisons : iterable of Comparison
-        As `compare` returns them, one a table.
-
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
-    >>> from aircl.benchmark import Row
-    >>> from aircl.report import compare, read_experiments, to_markdown
-    >>> rows = [
-    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
-    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
-    ... ]
-    >>> print(to_markdown(map(compare, read_experiments(rows))))
-    ## digits · cil · identity, per sample
-    <BLANKLINE>
-    | method | seeds | A\_last (%) | time (s) | memory (MB) | kept |
-    | --- | ---: | ---: | ---: | ---: | ---: |
-    | air | 1 | **93.00** | <u>0.50</u> | **100** | 0 |
-    | acil | 1 | <u>87.00</u> | **0.40** | **100** | 0 |
-    <BLANKLINE>
-    """
-    parts = []
-    for comparison in comparisons:
-        kind = "class-balanced" if comparison.balanced else "per sample"
-        header, rows = _grid(comparison, _markdown_cell, _escape_markdown)
-        lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        notes = [f"- {_escape_markdown(line.method.name)}: {_escape_markdown(line.note)}"
-                 for line in comparison.lines if line.note]  # fmt: skip
-        parts.append("\n\n".join([
-            f"## {_escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
-            *(["\n".join(notes)] if notes else []),
-        ]))  # fmt: skip
-    return "\n\n".join(parts) + "\n"
-
-
-def to_csv(comparisons: Iterable[Comparison]) -> str:
-    """Return all numbers, one line an experiment and method, accuracies in per cent.
-
-    A column of metric M is followed by M_se, its standard error; published_M is the paper's number.
-
-    Parameters
-    ----------
-    comparisons : iterable of Comparison
-        As `compare` returns them; per sample and class-balanced ones of an experiment share a line.
-
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
-    >>> import csv
-    >>> from aircl.benchmark import Row
-    >>> from aircl.report import compare, read_experiments, to_csv
-    >>> rows = [
-    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
-    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
-    ... ]
-    >>> text = to_csv(map(compare, read_experiments(rows)))
-    >>> [(line["method"], line["A_last"], line["seconds"]) for line in csv.DictReader(text.splitlines())]
-    [('air', '93', '0.5'), ('acil', '87', '0.4')]
-    """
-    keys = [column.key for column in (*METRICS, *COSTS)]
-    names = [name for key in keys for name in ((key, f"balanced_{key}") if key in _TWICE else (key,))]
-    header = ["dataset", "backbone", "scenario", "order", "method", "seeds"]
-    header += [name for pair in ((n, f"{n}_se") for n in names) for name in pair]
-    header += ["published_backbone", *(f"published_{key}" for key in _TWICE), "note"]
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for comparison in comparisons:
-        e = comparison.experiment
-        for line in comparison.lines:
-            start = (e.dataset, e.backbone, e.scenario, e.order, line.method.name, line.method.n_seeds)
-            row = rows.setdefault(start, {})
-            for key, cell in line.cells.items():
-                name = f"balanced_{key}" if comparison.balanced and key in _TWICE else key
-                row[name] = f"{cell.value.mean:.10g}"
-                row[f"{name}_se"] = "" if cell.value.standard_error is None else f"{cell.value.standard_error:.10g}"
-            if line.published is not None and comparison.published is not None:
-                row["published_backbone"] = comparison.published.label.removeprefix("published, ")
-                row |= {f"published_{key}": f"{value.mean:g}" for key, value in line.published.values.items()}
-            row["note"] = line.note
-    out = io.StringIO()
-    writer = csv.DictWriter(out, header, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**dict(zip(header, start, strict=False)), **row} for start, row in rows.items())
-    return out.getvalue()
-
-
-def to_latex(comparisons: Iterable[Comparison]) -> str:
-    r"""Return one table an experiment for LaTeX, with \usepackage{booktabs}.
-
-    Parameters
-    ----------
-    comparisons : iterable of Comparison
-        As `compare` returns them, one a table.
-
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
-    >>> from aircl.benchmark import Row
-    >>> from aircl.report import compare, read_experiments, to_latex
-    >>> rows = [
-    ...     Row("run", method, "digits", "identity", "cil", "", method, 1, 0, 900, "final", "A_last", value, t, 10**8)
-    ...     for method, value, t in (("acil", 0.87, 0.4), ("air", 0.93, 0.5))
-    ... ]
-    >>> text = to_latex(map(compare, read_experiments(rows)))
-    >>> print(text[text.index("    method") : text.index("    \\bottomrule")])
-        method & seeds & A\_last (\%) & time (s) & memory (MB) & kept \\
-        \midrule
-        air & 1 & \textbf{93.00} & \underline{0.50} & \textbf{100} & 0 \\
-        acil & 1 & \underline{87.00} & \textbf{0.40} & \textbf{100} & 0 \\
-    <BLANKLINE>
-    """
-    parts = ["% needs \\usepackage{booktabs}"]
-    for comparison in comparisons:
-        header, rows = _grid(comparison, _latex_cell, escape_latex)
-        kind = "class-balanced" if comparison.balanced else "per sample"
-        notes = " ".join(_published_note(comparison)).replace("**", "")
-        caption = escape_latex(f"{comparison.experiment.title}: accuracies in per cent, {kind}. {notes}".strip())
-        parts.append("\n".join([
-            "\\begin{table}", "  \\centering", "  \\small",
-            f"  \\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "    \\toprule",
-            f"    {' & '.join(header)} \\\\", "    \\midrule",
-            *(f"    {' & '.join(row)} \\\\" for row in rows),
-            "    \\bottomrule", "  \\end{tabular}", f"  \\caption{{{caption}}}", "\\end{table}",
-        ]))  # fmt: skip
-    return "\n\n".join(parts) + "\n"
-
-
-def escape_latex(text: str) -> str:
-    r"""Return text that LaTeX shows as it is.
-
-    Examples
-    --------
-    >>> print(escape_latex("A_last ± 5 % of {x}"))
-    A\_last $\pm$ 5 \% of \{x\}
-    """
-    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
-        "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "±": "$\\pm$",
-        "·": "$\\cdot$", "<": "\\textless{}", ">": "\\textgreater{}",
-    }  # fmt: skip
-    return "".join(special.get(c, c) for c in text)
-
-
-def _grid(
-    comparison: Comparison, show: Callable[[Cell], str], escape: Callable[[str], str]
-) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a table as text."""
-    published = comparison.published
-    header = ["method", "seeds", *(f"{c.title} ({c.unit})" if c.unit else c.title for c in comparison.columns)]
-    metrics: Sequence[str] = () if published is None else published.metrics
-    if published is not None:
-        header += [f"{metric} ({published.label})" for metric in metrics]
-    rows = []
-    for line in comparison.lines:
-        cells = [line.cells.get(column.key) for column in comparison.columns]
-        theirs = [None if line.published is None else line.published.values.get(metric) for metric in metrics]
-        rows.append([
-            escape(line.method.name),
-            str(line.method.n_seeds),
-            *("-" if cell is None else show(cell) for cell in cells),
-            *("-" if value is None else escape(format_estimate(value)) for value in theirs),
-        ])  # fmt: skip
-    return [escape(title) for title in header], rows
-
-
-def format_estimate(value: Estimate) -> str:
-    """Return a published accuracy as text.
-
-    Examples
-    --------
-    >>> format_estimate(Estimate(79.7, 0.06, 7))
-    '79.70 ± 0.06'
-    """
-    error = "" if value.standard_error is None else f" ± {value.standard_error:.2f}"
-    return f"{value.mean:.2f}{error}"
-
-
-def _published_note(comparison: Comparison) -> list[str]:
-    if comparison.published is None:
-        return []
-    ours = f"Ours: {comparison.experiment.backbone}."
-    theirs = f"P{comparison.published.label[1:]}: table {comparison.published.preset.table} of the paper."
-    differences = "; ".join(comparison.published.differences)
-    return [f"{ours} {theirs}" + (f" Apart from the backbone: {differences}." if differences else "")]
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}[cell.place].format(cell.text)
-    return f"{text} ± {cell.error}" if cell.error else text
-
-
-def _latex_cell(cell: Cell) -> str:
-    number = cell.text.replace(",", "{,}")
-    text = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}[cell.place].format(number)
-    return f"{text} {{\\tiny$\\pm${cell.error}}}" if cell.error else text
-
-
-def _escape_markdown(text: str) -> str:
-    for character in "\\|*_`<>[]":
-        text = text.replace(character, "\\" + character)
-    return text.replace("\n", " ")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from aircl.report.experiments import Estimate, Results, as_experiment
+from aircl.report.estimates import Estimate
+from aircl.report.experiments import Results, as_experiment
 from aircl.report.figures.curves import chosen
 from aircl.report.figures.style import colour, new_axes
 

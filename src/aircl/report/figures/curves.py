@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from aircl.report.experiments import Experiment, MethodResults, Results, Series, as_experiment
+from aircl.report.estimates import Series
+from aircl.report.experiments import Experiment, MethodResults, Results, as_experiment
 from aircl.report.figures.style import line_style, new_axes
 
 if TYPE_CHECKING:
