@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test test-slow lint format docs bench clean
+.PHONY: help run dev test test-slow test-laws lint format docs bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ test: $(VENV)/.dev  ## run the tests, without the slow ones
 
 test-slow: $(VENV)/.dev  ## run the slow tests only
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m slow
+
+test-laws: $(VENV)/.dev  ## raise an exception at every line of every change of a learner (an hour)
+	AIRCL_EVERY_LINE=1 $(ONE_THREAD) $(BIN)/python -m pytest -n auto tests/laws
 
 lint: $(VENV)/.dev  ## check format, lint rules, types and the direction of imports
 	$(BIN)/ruff format --check

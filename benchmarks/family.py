@@ -36,7 +36,7 @@ def learn(clf, X: np.ndarray, y: np.ndarray, batch: int) -> float:
     began = time.perf_counter()
     for start in range(batch, len(y), batch):
         clf.partial_fit(X[start : start + batch], y[start : start + batch])
-    clf._learner.store.flush()
+    clf._learner.absorb()
     return time.perf_counter() - began
 
 

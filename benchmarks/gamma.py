@@ -44,10 +44,11 @@ def loss(split: Split, store: str) -> tuple[float, float]:
     X, y, X_test, y_test = split
     clf = AIRClassifier(store=store).fit(X, y)
     # Scores for every gamma from one eigendecomposition, apart from the engine's own solve.
-    store_ = clf._learner.store
+    state = clf._learner.absorb()
+    store_ = state.statistics
     G = np.tril(store_.gram(1 / store_.count)).astype(np.float64)
     eigenvalues, V = np.linalg.eigh(G + np.tril(G, -1).T)
-    B = V.T @ (store_.sums / store_.count[:, None])[clf._labels.order].T
+    B = V.T @ (store_.sums / store_.count[:, None])[state.labels.order].T
     Z = X_test @ V
 
     def accuracy(gamma: float) -> float:

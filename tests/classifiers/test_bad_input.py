@@ -37,18 +37,18 @@ def taught(learner, dtype=np.float64, seed=0):
 
 def statistics(clf):
     """Everything that was learned, read from the store itself rather than from a solution."""
-    store = clf._learner.store
-    folded = getattr(store, "_folded_pi", np.zeros(store.n_classes))  # a closed class has the weight it was folded with
+    store = clf._learner.absorb().statistics
+    folded = getattr(store, "folded_pi", np.zeros(store.n_classes))  # a closed class has the weight it was folded with
     return {
         "gram": np.tril(store.gram(np.where(folded == 0, 1.0, folded))),
         "sums": store.sums.copy(),
         "count": store.count,
         "folded": folded.copy(),
-        "seen": clf._labels.seen.copy(),
-        "declared": clf._labels.declared.copy(),
+        "seen": clf._learner.state.labels.seen.copy(),
+        "declared": clf._learner.state.labels.declared.copy(),
         "classes_": clf.classes_.copy(),
         "n_features_in_": clf.n_features_in_,
-        "dtype": str(store.dtype),
+        "dtype": str(store.space.dtype),
     }
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from aircl import ACILClassifier, AIRClassifier
 from aircl.engine import StoreError
-from aircl.engine import ridge as engine
+from aircl.engine import air as engine
 from aircl.expansion import RandomReLU
 
 STORES = ("per-class", "shared", "pooled")
@@ -138,18 +138,18 @@ def test_every_learned_attribute_may_be_read_at_once(store):
 
 
 @every_store
-def test_counts_are_whole_while_another_thread_absorbs_what_waits(store):
+def test_counts_are_whole_while_another_thread_absorbs_what_waits(store, monkeypatch):
     X, y = rows(0)
     clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
-    statistics = clf._learner.store
-    absorb, absorbing, go_on = statistics._absorb, threading.Event(), threading.Event()
+    statistics = type(clf._learner.state.statistics)
+    plus, absorbing, go_on = statistics.plus, threading.Event(), threading.Event()
 
-    def paused(batch):
+    def paused(self, batch, reserve=0):
         absorbing.set()
         go_on.wait(PATIENCE)
-        absorb(batch)
+        return plus(self, batch, reserve)
 
-    statistics._absorb = paused  # holds the other thread between taking the rows and adding them
+    monkeypatch.setattr(statistics, "plus", paused)  # holds the other thread between taking the rows and adding them
     predicting = threading.Thread(target=clf.predict, args=(X,), daemon=True)
     counted = []
     counting = threading.Thread(target=lambda: counted.append(clf.class_count_), daemon=True)

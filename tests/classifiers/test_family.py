@@ -109,8 +109,7 @@ def learn(name, X, y, cuts=(), weight=None):
 
 def scores(clf, X):
     """Scores of all classes, also of two."""
-    X = clf._check_query(X)
-    return np.concatenate(list(clf._scores(X)))
+    return np.concatenate(list(clf._current()._scores(np.asarray(X))))
 
 
 def assert_same(left, right, X, rtol=1e-7):

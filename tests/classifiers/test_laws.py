@@ -181,10 +181,10 @@ def assert_same(left, right, rtol=1e-9):
 
 def statistics(clf):
     """What was learned, in the order of the labels, whatever the order of arrival."""
-    store = clf._learner.store
+    store = clf._learner.absorb().statistics
     ones = np.ones(store.n_classes)
     G = np.tril(np.asarray(store.gram(ones))) if store.name != "pooled" else None  # folded, it knows its own weights
-    return clf.classes_, clf.class_count_, np.asarray(store.sums)[clf._labels.order], G
+    return clf.classes_, clf.class_count_, np.asarray(store.sums)[clf._learner.state.labels.order], G
 
 
 def assert_same_statistics(left, right, rtol=1e-9):

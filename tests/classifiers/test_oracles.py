@@ -239,7 +239,7 @@ def test_aefocl_fills_every_class_with_its_own_mean_and_spread(digits):
     X, y, *_ = digits
     keep = long_tailed(X, y)
     clf = AEFOCLClassifier(0.1, random_state=5).fit(X[keep], y[keep])
-    rule, spread = clf._rule(), clf._learner.store.spread
+    rule, spread = clf._rule(), clf._learner.absorb().statistics.variances
     drawn = list(rule.pseudo_features(spread, np.arange(10)))
     pseudo, slots = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     np.testing.assert_array_equal(np.bincount(slots, minlength=10), 80 - clf.class_count_)

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -52,9 +53,9 @@ def assert_same_learner(one, two):
     assert type(one) is type(two)
     assert one.classes_.tolist() == two.classes_.tolist()
     assert one.classes_.dtype.kind == two.classes_.dtype.kind
-    assert one._labels.seen.tolist() == two._labels.seen.tolist()
-    assert one._labels.declared.tolist() == two._labels.declared.tolist()
-    assert one._learner.lineage == two._learner.lineage
+    assert one._learner.state.labels.seen.tolist() == two._learner.state.labels.seen.tolist()
+    assert one._learner.state.labels.declared.tolist() == two._learner.state.labels.declared.tolist()
+    assert one._learner.state.lineage == two._learner.state.lineage
     assert one.n_features_in_ == two.n_features_in_
     assert one.coef_.dtype == two.coef_.dtype
     np.testing.assert_array_equal(one.class_count_, two.class_count_)
@@ -113,7 +114,7 @@ def test_a_loaded_learner_is_the_one_that_was_never_saved(classifier, tmp_path):
     first, *_ = stream()
     straight = clone(classifier).partial_fit(*first)
     twin = saved_and_loaded(clone(classifier).partial_fit(*first), tmp_path / "m")
-    straight._learner.lineage = twin._learner.lineage
+    straight._learner.state = replace(straight._learner.state, lineage=twin._learner.state.lineage)
     assert_same_learner(twin, straight)
 
 

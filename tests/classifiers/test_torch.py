@@ -85,7 +85,7 @@ def test_wide_packed_classes_choose_the_same_gamma(f):
     X, y = problem(n=1400, f=f, C=3)
     ours, theirs = AIRClassifier().fit(torch.from_numpy(X), y), AIRClassifier().fit(X, y)
     same(torch.from_numpy(ours.gamma_path_.criterion), theirs.gamma_path_.criterion)
-    assert ours._learner.store._moments[0].is_packed
+    assert ours._learner.state.statistics.own_moments[0].packed is not None
 
 
 @every_expansion
@@ -371,7 +371,7 @@ def test_pickles_and_copies_are_sealed_and_go_on(store):
     clf = learn(AIRClassifier(1.0, store=store), X[:200], y[:200])
     whole = AIRClassifier(1.0, store=store).fit(X, y)
     for copied in (pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)):
-        assert len(copied._learner.store._pending) == 0
+        assert copied._learner.state.is_absorbed
         np.testing.assert_allclose(learn(copied, X[200:], y[200:]).coef_, whole.coef_, rtol=1e-9, atol=1e-12)
 
 

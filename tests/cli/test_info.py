@@ -49,7 +49,7 @@ def test_counts_and_weights(files, run):
 
 def test_the_choice_of_gamma_is_in_the_file(files, run, monkeypatch):
     run("learn", "train.npz", "--label", "y", "-o", "m")
-    monkeypatch.setattr("aircl.engine.ridge.gamma_grid", None)
+    monkeypatch.setattr("aircl.engine.ridge.choose_gamma", None)
     assert "(auto)" in run("info", "m").stdout
 
 

@@ -35,7 +35,7 @@ def check_same_bits(classifier, reference):
     assert ours.keys() == theirs.keys()
     for name in ours:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
-    np.testing.assert_array_equal(classifier._labels.seen, reference._labels.seen)
+    np.testing.assert_array_equal(classifier._learner.state.labels.seen, reference._learner.state.labels.seen)
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ def test_a_random_expansion_and_buckets_of_classes(client, shards, monkeypatch, 
     monkeypatch.setattr(piece, "BUCKET_BYTES", 1_000_000)
     settings = {"gamma": 0.1, "expansion": RandomReLU(30, random_state=1)}
     fitted = fit_dask(AIRClassifier(**settings), shards, workers=client.scheduler.address, parts=3)
-    assert piece.count_buckets(fitted._learner.store) == 4
+    assert piece.count_buckets(fitted._learner.state.statistics) == 4
     assert_same_bits(fitted, fit_joblib(AIRClassifier(**settings), shards, workers=1, parts=3))
 
 

@@ -127,10 +127,10 @@ def test_tensors_stay_tensors(store, stream):
 def test_many_buckets_of_classes_change_no_bit(monkeypatch, stream, shards, assert_same):
     one = fit_joblib(AIRClassifier(0.1), shards, workers=1)
     monkeypatch.setattr(piece, "BUCKET_BYTES", 100_000)
-    assert piece.count_buckets(one._learner.store) == 7
+    assert piece.count_buckets(one._learner.state.statistics) == 7
     several = fit_joblib(AIRClassifier(0.1), shards, workers=1)
     assert_same(several, one)
-    order = [several._labels.seen.tolist().index(label) for label in one._labels.seen]
+    order = [several._learner.state.labels.seen.tolist().index(label) for label in one._learner.state.labels.seen]
     for slot, theirs in enumerate(order):
         np.testing.assert_array_equal(
             one._learner.arrays()[f"moment.{slot}"], several._learner.arrays()[f"moment.{theirs}"]
@@ -142,7 +142,7 @@ def test_statistics_beyond_the_memory_limit(stream, tmp_path, monkeypatch, asser
     monkeypatch.setattr("tempfile.tempdir", None)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3000, 100)), np.arange(3000) % 30
-    limit = AIRClassifier(0.1).fit(X[:1], y[:1])._learner.store.workspace_bytes + 300_000
+    limit = AIRClassifier(0.1).fit(X[:1], y[:1])._learner.state.statistics.space.workspace_bytes + 300_000
     with pytest.warns(UserWarning, match="memory_limit"):
         fitted = fit_joblib(AIRClassifier(0.1, memory_limit=limit), [(X[::2], y[::2]), (X[1::2], y[1::2])], workers=1)
     assert_same(fitted, AIRClassifier(0.1).fit(X, y))

@@ -40,7 +40,7 @@ def test_a_shard_is_not_added_twice(parts):
     before = contents(both)
     for again in (pieces[0], pieces[2], both):
         with pytest.raises(StoreError, match="counted twice"):
-            both.add(again)
+            both.merged(again)
     assert contents(both) == before
 
 
@@ -57,7 +57,7 @@ def test_unlike_statistics_are_refused(parts, stream):
     )
     for stranger in strangers:
         with pytest.raises(StoreError, match="not of the same kind"):
-            pieces[0].add(stranger)
+            pieces[0].merged(stranger)
 
 
 def test_nothing_is_lost_on_the_way(parts, tmp_path):
@@ -99,14 +99,14 @@ def test_a_part_that_went_to_disk_is_split_and_kept(tmp_path, monkeypatch):
     named = as_shards([(X, y)])
     template = begin(AIRClassifier(0.1), named, 500)
     in_memory = learn_part(template, named, 500)
-    template._learner.store.keep_below(1)
-    template._learner.store._limit = template._learner.store.workspace_bytes + 300_000
+    limit = template._learner.state.statistics.space.workspace_bytes + 300_000
+    template = begin(AIRClassifier(0.1, memory_limit=limit), named, 500)
     with pytest.warns(UserWarning, match="memory_limit"):
         pieces = learn_part(template, named, 500).split(4)
     assert any(tmp_path.iterdir())
     for piece, expected in zip(pieces, in_memory.split(4), strict=True):
-        for slot, moment in enumerate(pickle.loads(pickle.dumps(piece)).store._moments):
-            np.testing.assert_allclose(moment.array(), expected.store._moments[slot].array(), atol=1e-9)
+        for slot, moment in enumerate(pickle.loads(pickle.dumps(piece)).store.moments.held):
+            np.testing.assert_allclose(moment.stored(), expected.store.moments.held[slot].stored(), atol=1e-9)
     del pieces, piece
     assert not any(tmp_path.iterdir())
 

@@ -29,7 +29,7 @@ def test_two_ranks_give_the_bits_of_one_process(stream, shards, tmp_path, assert
     assert ended.returncode == 0, ended.stderr
     for store, parts in product(("per-class", "shared", "pooled"), (2, 5)):
         fitted = AIRClassifier.load(tmp_path / f"{store}-{parts}")
-        assert fitted._learner.lineage == {f"shard {number}" for number in range(7)}
+        assert fitted._learner.state.lineage == {f"shard {number}" for number in range(7)}
         reference = fit_joblib(AIRClassifier(0.1, store=store), shards, workers=1, parts=parts)
         reference.save(tmp_path / "reference")
         assert_same_bits(fitted, AIRClassifier.load(tmp_path / "reference"))

@@ -77,13 +77,16 @@ def test_sums_and_means_of_sorted_rows(backend, weighted):
     expected = [(w[a:b, None] * rows[a:b]).sum(axis=0) for a, b in ((0, 1), (1, 4), (4, 6))]
     sums = backend.class_sums(backend.asarray(rows), start, weight)
     np.testing.assert_allclose(backend.to_numpy(sums), expected)
-    centred = backend.asarray(rows)
-    backend.subtract_means(centred, sums, start, weight)
+    centred = backend.subtract_means(backend.asarray(rows), sums, start, weight)
     expected = rows - w[:, None] * np.repeat(expected, [1, 3, 2], axis=0)
     np.testing.assert_allclose(backend.to_numpy(centred), expected)
 
 
-def test_the_cosine_transform_is_scipys(backend):
-    A = np.random.default_rng(0).normal(size=(7, 3))
-    expected = NUMPY.cosine_mix(A.copy())
-    np.testing.assert_allclose(backend.to_numpy(backend.cosine_mix(backend.asarray(A))), expected, atol=1e-14)
+@pytest.mark.parametrize("shape", [(5, 5), (3, 4, 4)])
+def test_a_qr_decomposition_has_a_positive_diagonal(backend, shape):
+    A = np.random.default_rng(0).normal(size=shape)
+    Q, R = (backend.to_numpy(part) for part in backend.qr(backend.asarray(A)))
+    np.testing.assert_allclose(Q @ R, A, atol=1e-12)
+    np.testing.assert_allclose(np.swapaxes(Q, -1, -2) @ Q, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-12)
+    assert np.all(np.diagonal(R, axis1=-2, axis2=-1) > 0)
+    np.testing.assert_allclose(np.tril(R, -1), 0, atol=1e-12)

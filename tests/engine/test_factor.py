@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from aircl.engine.factor import TAIL, Factor, rotate
-from aircl.engine.statistics import StoreError
+from aircl.engine import Space, StoreError
+from aircl.engine.factor import GROUP, factor, grouped, without_rows
+from aircl.engine.moment import SecondMoment
 
 
 def moments(R):
@@ -16,19 +17,38 @@ def random_orthogonal(n, rng):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 17])
-def test_rotate_depends_on_the_second_moment_alone(rows):
+def test_a_factor_depends_on_the_second_moment_alone(rows):
     rng = np.random.default_rng(0)
     X = np.maximum(rng.normal(size=(rows, 40)), 0)
     X[:, :5] = 0  # leading zero columns, where a QR factor would return raw rows
-    np.testing.assert_allclose(rotate(random_orthogonal(rows, rng) @ X), rotate(X), atol=1e-10)
-    np.testing.assert_allclose(moments(rotate(X)), moments(X), atol=1e-12)
+    np.testing.assert_allclose(factor(random_orthogonal(rows, rng) @ X), factor(X), atol=1e-10)
+    np.testing.assert_allclose(moments(factor(X)), moments(X), atol=1e-12)
 
 
-def test_rotate_drops_null_directions_and_keeps_small_ones():
+@pytest.mark.parametrize("rows", [2, 5, 16])
+def test_repeated_eigenvalues_do_not_matter(rows):
+    """Orthogonal rows of equal length: every basis of them is one of eigenvectors, and still there is one factor."""
+    rng = np.random.default_rng(0)
+    for X in (np.eye(40)[:rows], random_orthogonal(40, rng)[:rows]):
+        R = factor(random_orthogonal(rows, rng) @ X)
+        np.testing.assert_allclose(R, factor(X), atol=1e-12)
+        np.testing.assert_allclose(moments(R), moments(X), atol=1e-12)
+        assert np.abs(R @ X.T).max() < 0.999  # no row of X, nor its negative
+
+
+def test_a_factor_is_its_own_factor():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 30))
+    R = factor(np.concatenate([X, X[:4]]))
+    assert len(R) == 9
+    np.testing.assert_allclose(factor(R), R, atol=1e-12)
+
+
+def test_null_directions_are_dropped_and_small_ones_kept():
     rng = np.random.default_rng(0)
     for small in (0.1, 1e-6):
         X = rng.normal(size=(3, 30)) * np.array([[1.0], [0.3], [small]])
-        R = rotate(np.concatenate([X, X, np.zeros((2, 30))]))
+        R = factor(np.concatenate([X, X, np.zeros((2, 30))]))
         if small == 0.1:
             assert len(R) == 3
         singular = np.linalg.svd(R, compute_uv=False)[:3]
@@ -36,40 +56,45 @@ def test_rotate_drops_null_directions_and_keeps_small_ones():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sizes", [[1] * 100, [40, 3, 200, 1], [TAIL] * 4, [TAIL - 1] * 7])
+@pytest.mark.parametrize("sizes", [[1] * 100, [40, 3, 120, 1], [GROUP] * 4, [GROUP - 1] * 7])
 def test_blocks_add_up(sizes, dtype):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(sum(sizes), 400)).astype(dtype)
-    factor, start = Factor(400, np.dtype(dtype)), 0
+    moment, start = SecondMoment(Space(400, dtype)), 0
     for size in sizes:
-        factor.append(X[start : start + size])
+        moment = moment.plus(X[start : start + size])
         start += size
+    assert moment.packed is None
     eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(moments(factor.rows()), moments(X), atol=50 * eps * np.trace(moments(X)))
-    assert len(factor) <= len(X)
-    factor.seal()
-    assert len(factor.blocks) == 1
-    np.testing.assert_allclose(moments(factor.rows()), moments(X), atol=50 * eps * np.trace(moments(X)))
-    np.testing.assert_allclose(factor.rows(), rotate(X), atol=5e4 * eps)
+    np.testing.assert_allclose(moments(moment.all_rows()), moments(X), atol=50 * eps * np.trace(moments(X)))
+    assert moment.n_rows <= len(X)
+    raw = {row.tobytes() for row in X}
+    assert not any(row.tobytes() in raw for row in moment.all_rows())
+    sealed = moment.sealed()
+    assert len(sealed.rows) == 1
+    np.testing.assert_allclose(moments(sealed.all_rows()), moments(X), atol=50 * eps * np.trace(moments(X)))
+    np.testing.assert_allclose(sealed.all_rows(), factor(X), atol=5e5 * eps)
+
+
+def test_groups_are_factors_of_their_rows():
+    X = np.random.default_rng(0).normal(size=(2 * GROUP + 3, 40))
+    expected = [factor(X[:GROUP]), factor(X[GROUP : 2 * GROUP]), factor(X[2 * GROUP :])]
+    np.testing.assert_allclose(grouped(X), np.concatenate(expected), atol=1e-12)
 
 
 @pytest.mark.parametrize("duplicates", [0, 5])
-def test_subtract_takes_rows_out_even_near_duplicates(duplicates):
+def test_rows_are_taken_out_even_near_duplicates(duplicates):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 50))
     X[1 : 1 + duplicates] = X[0] + 1e-9 * rng.normal(size=(duplicates, 50))
-    factor = Factor(50, np.dtype(np.float64))
-    factor.append(X)
-    left = factor.subtract(X[:4])
-    np.testing.assert_allclose(moments(left.rows()), moments(X[4:]), atol=1e-12 * np.trace(moments(X)))
-    assert np.allclose(moments(left.subtract(X[4:]).rows()), 0, atol=1e-12 * np.trace(moments(X)))
+    left = without_rows(factor(X), X[:4])
+    np.testing.assert_allclose(moments(left), moments(X[4:]), atol=1e-12 * np.trace(moments(X)))
+    assert np.allclose(moments(without_rows(left, X[4:])), 0, atol=1e-12 * np.trace(moments(X)))
 
 
-def test_subtract_refuses_rows_that_are_not_in_it():
+def test_rows_that_are_not_in_it_are_refused():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 50))
-    factor = Factor(50, np.dtype(np.float64))
-    factor.append(X)
-    for stranger in (rng.normal(size=(1, 50)), 2 * X[:1], np.concatenate([X[:1], X[:1]])):
+    for not_learned in (rng.normal(size=(1, 50)), 2 * X[:1], np.concatenate([X[:1], X[:1]])):
         with pytest.raises(StoreError, match="not all learned"):
-            factor.subtract(stranger)
+            without_rows(factor(X), not_learned)

@@ -5,24 +5,33 @@ import pytest
 from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
+from aircl.engine import PerClass, Shared, Space
 from aircl.engine import gamma as gamma_module
 from aircl.engine import probes as probes_module
-from aircl.engine.gamma import Spectrum, doubt, gamma_grid, log_odds_of_a_miss
-from aircl.engine.per_class import PerClass
+from aircl.engine.batch import sort_by_class
+from aircl.engine.gamma import GRID, Spectrum, choose_gamma, estimated_losses, log_error_odds
 from aircl.engine.probes import Probes
-from aircl.engine.shared import Shared
+from aircl.engine.problem import Problem
+from aircl.engine.problem import pooled_scatter_uncertainty as uncertainty_of
 
 
 def problem(store_type, f=12, counts=(60, 9, 3, 1), seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(len(counts)), counts)
     X = (rng.normal(size=(len(y), f)) * rng.uniform(0.2, 2, f) + 2 * rng.normal(size=(len(counts), f))[y]).astype(dtype)
-    store = store_type(f, np.dtype(dtype))
-    store.grow(len(counts))
-    store.update(X, y)
+    store = store_type.empty(Space(f, dtype)).padded(len(counts)).plus(sort_by_class(X, y, None))
     pi = 1 / store.count
-    pi /= pi.mean()
-    return X, y, store, pi, Spectrum(store.gram(pi), store.sums, store.count, pi)
+    given = Problem.of(store, pi, 1 / pi.mean())
+    return X, y, given, given.pi, Spectrum(given)
+
+
+def gamma_grid(given):
+    """The gammas that are searched."""
+    return GRID * np.trace(given.G) / len(given.G)
+
+
+def losses(given, spectrum, gammas):
+    return estimated_losses(given, spectrum, spectrum.shrinkage(gammas / spectrum.unit**2))
 
 
 def direct(G, in_sample, sums, count, pi, gamma, new_sample=None):
@@ -43,10 +52,9 @@ def full(G):
 @pytest.mark.parametrize("f", [12, 40])  # packed classes and factors, n > f and n < f
 def test_own_form_is_the_formula(f):
     X, y, store, pi, spectrum = problem(PerClass, f)
-    G = full(store.gram(pi))
-    gammas = gamma_grid(G)[::6]
-    d = spectrum.shrinkage(gammas)
-    own = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
+    G = full(store.G)
+    gammas = gamma_grid(store)[::6]
+    own = losses(store, spectrum, gammas)[-1]
     A = [X[y == c].T @ X[y == c] / np.sum(y == c) for c in range(4)]
     expected = [direct(G, A, store.sums, store.count, pi, gamma) for gamma in gammas]
     np.testing.assert_allclose(own, expected, rtol=1e-6)
@@ -56,10 +64,9 @@ def test_own_form_is_the_formula(f):
 @pytest.mark.parametrize("f", [3, 12])  # more and fewer classes than features
 def test_shared_form_is_the_formula(store_type, f):
     X, y, store, pi, spectrum = problem(store_type, f)
-    G = full(store.gram(pi))
-    gammas = gamma_grid(G)[4::5]
-    d = spectrum.shrinkage(gammas)
-    losses, apart = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[:2]
+    G = full(store.G)
+    gammas = gamma_grid(store)[4::5]
+    as_one, apart = losses(store, spectrum, gammas)[:2]
     n = store.count
     M = store.sums / n[:, None]
     Z = X - M[y]
@@ -67,9 +74,9 @@ def test_shared_form_is_the_formula(store_type, f):
     in_sample = [(1 - 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
     new_sample = [S_w + np.outer(M[c], M[c]) for c in range(4)]
     expected = np.array([direct(G, in_sample, store.sums, n, pi, gamma, new_sample) for gamma in gammas])
-    inside = np.isfinite(expected) & (losses < 1e6)  # where the leverage was not clamped below 1
+    inside = np.isfinite(expected) & (as_one < 1e6)  # where the leverage was not clamped below 1
     assert inside.mean() >= 0.9
-    np.testing.assert_allclose(losses[inside], expected[inside], rtol=1e-6)
+    np.testing.assert_allclose(as_one[inside], expected[inside], rtol=1e-6)
     for i, gamma in enumerate(gammas):
         K = np.linalg.inv(G + gamma * np.eye(f))
         W = K @ (store.sums * pi[:, None]).T
@@ -81,20 +88,18 @@ def test_shared_form_is_the_formula(store_type, f):
 def test_one_sample_has_its_leave_one_out_error():
     """For a class of one sample the own form is exact: its squared error when it is left out of the ridge."""
     X, y, store, pi, spectrum = problem(PerClass)
-    gamma = gamma_grid(store.gram(pi))[12]
-    d = spectrum.shrinkage(np.array([gamma]))
-    loss = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1][0, 3]
+    gamma = gamma_grid(store)[12]
+    loss = losses(store, spectrum, np.array([gamma]))[-1][0, 3]
     left = y != 3
     W = Ridge(alpha=gamma, fit_intercept=False).fit(X[left], np.eye(4)[y[left]], sample_weight=pi[y[left]]).coef_.T
     np.testing.assert_allclose(loss, np.square(np.eye(4)[3] - X[~left][0] @ W).sum(), rtol=1e-8)
 
 
 def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
-    _, _, store, pi, spectrum = problem(PerClass, f=100, counts=(300, 120, 80, 60))
-    d = spectrum.shrinkage(gamma_grid(store.gram(pi)))
-    exact = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
+    _, _, store, _, spectrum = problem(PerClass, f=100, counts=(300, 120, 80, 60))
+    exact = losses(store, spectrum, gamma_grid(store))[-1]
     monkeypatch.setattr(probes_module, "EXACT_WIDTH", 10)
-    estimated = store.losses(spectrum, d, spectrum.rotated(store.within(pi)))[-1]
+    estimated = losses(store, spectrum, gamma_grid(store))[-1]
     np.testing.assert_allclose(estimated, exact, rtol=0.25)
     assert not np.array_equal(estimated, exact)
 
@@ -103,35 +108,34 @@ def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
 def test_rows_and_matrix_agree_with_the_traces(n_gammas):
     X, _, store, pi, spectrum = problem(PerClass, f=20)
     gammas = np.geomspace(0.1, 10, n_gammas)
-    probes = Probes(spectrum, spectrum.shrinkage(gammas))
-    G, A = full(store.gram(pi)), X.T @ X
+    probes = Probes(spectrum, spectrum.shrinkage(gammas / spectrum.unit**2))
+    G, A = full(store.G), X.T @ X
     K = [np.linalg.inv(G + gamma * np.eye(20)) for gamma in gammas]
     W = [k @ (store.sums * pi[:, None]).T for k in K]
     expected = [np.trace(k @ A) for k in K], [np.trace(w.T @ A @ w) for w in W]
     for found in (probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(A), 0)):
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        np.testing.assert_allclose(np.array(found) / spectrum.unit**2, expected, rtol=1e-9)
 
 
-def log_odds(store, pi, spectrum, gammas, unlike):
-    within = spectrum.rotated(store.within(pi))
-    return log_odds_of_a_miss(spectrum, spectrum.shrinkage(gammas), within, unlike)
+def log_odds(spectrum, gammas, uncertainty):
+    return log_error_odds(spectrum, spectrum.shrinkage(gammas / spectrum.unit**2), spectrum.within, uncertainty)
 
 
-@pytest.mark.parametrize("unlike", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("uncertainty", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("f", [3, 12])
-def test_odds_of_a_miss_are_the_formula(f, unlike):
+def test_odds_of_an_error_are_the_formula(f, uncertainty):
     X, y, store, pi, spectrum = problem(Shared, f)
-    G, n, C = full(store.gram(pi)), store.count, 4
-    gammas = gamma_grid(G)[8::4]
+    G, n, C = full(store.G), store.count, 4
+    gammas = gamma_grid(store)[8::4]
     M = store.sums / n[:, None]
     S_w = (X - M[y]).T @ (X - M[y]) / (len(y) - C)
     any_direction = np.trace(S_w) / f * np.eye(f)
-    for gamma, found in zip(gammas, log_odds(store, pi, spectrum, gammas, unlike), strict=True):
+    for gamma, found in zip(gammas, log_odds(spectrum, gammas, uncertainty), strict=True):
         K = np.linalg.inv(G + gamma * np.eye(f))
         W = K @ (store.sums * pi[:, None]).T
         h = (pi @ n) / len(y) * np.trace(K @ S_w)
-        noise = (1 - unlike) * np.trace(K @ S_w) / (1 - h) + unlike * np.trace(K @ any_direction)
-        cov = W.T @ ((1 - unlike) * S_w / (1 - h) ** 2 + unlike * any_direction) @ W
+        noise = (1 - uncertainty) * np.trace(K @ S_w) / (1 - h) + uncertainty * np.trace(K @ any_direction)
+        cov = W.T @ ((1 - uncertainty) * S_w / (1 - h) ** 2 + uncertainty * any_direction) @ W
         right = []
         for c in range(C):
             at_mean = (1 + pi[c] * noise) * M[c] @ W - pi[c] * noise * np.eye(C)[c]
@@ -167,11 +171,11 @@ def test_scores_at_the_true_mean_are_told_from_the_statistics():
 def test_some_classes_stand_for_many(monkeypatch):
     """Half of the classes, from head to tail, have half of the rivals and so less odds, but nearly the same minimum."""
     counts = np.maximum(60 * 0.93 ** np.arange(60), 2).astype(int)
-    _, _, store, pi, spectrum = problem(Shared, 20, counts)
-    gammas = gamma_grid(store.gram(pi))
-    all_of_them = log_odds(store, pi, spectrum, gammas, 0.1)
+    _, _, store, _, spectrum = problem(Shared, 20, counts)
+    gammas = gamma_grid(store)
+    all_of_them = log_odds(spectrum, gammas, 0.1)
     monkeypatch.setattr(gamma_module, "MANY_CLASSES", 30)
-    some = log_odds(store, pi, spectrum, gammas, 0.1)
+    some = log_odds(spectrum, gammas, 0.1)
     assert np.all(some < all_of_them)
     assert abs(int(np.argmin(some)) - int(np.argmin(all_of_them))) <= 2
 
@@ -179,22 +183,26 @@ def test_some_classes_stand_for_many(monkeypatch):
 @pytest.mark.parametrize("store_type", [PerClass, Shared])
 @pytest.mark.parametrize("counts", [(5,), (1, 1, 1), (30, 1)])  # one class, no scatter at all, a class without
 def test_odds_are_finite_whatever_was_learned(store_type, counts):
-    _, _, store, pi, spectrum = problem(store_type, 6, counts)
-    unlike = store.unlike(spectrum.rotated(store.within(pi)), pi)
-    odds = log_odds(store, pi, spectrum, gamma_grid(store.gram(pi)), unlike)
-    assert 0 <= unlike <= 1
+    _, _, store, _, spectrum = problem(store_type, 6, counts)
+    uncertainty = store.uncertainty(spectrum.within)
+    odds = log_odds(spectrum, gamma_grid(store), uncertainty)
+    assert 0 <= uncertainty <= 1
     assert np.all(np.isfinite(odds))
 
 
-def test_doubt_is_of_uneven_shares_and_of_few_samples():
+def test_uncertainty_is_of_uneven_shares_and_of_few_samples():
     S, even = np.diag([1.0, 1.0, 0.0]), np.ones(4)  # two directions
-    assert doubt(S, even, 75 * even) == pytest.approx(3 / 300)
-    assert doubt(S, even, 3 * even) == pytest.approx(3 / 12)
-    assert doubt(S, even, np.array([1e9, 1.0, 1.0, 1.0])) == pytest.approx(1, abs=1e-6)
-    assert doubt(S, 1 / np.array([30.0, 10.0]), np.array([30.0, 10.0])) == pytest.approx(3 / (4 / (1 / 30 + 1 / 10)))
-    assert doubt(S, np.ones(1), np.array([300.0])) == pytest.approx(3 / 300)  # a class alone has all of it
-    assert 0 <= doubt(0 * S, even, even) <= 1
+    assert uncertainty_of(S, even, 75 * even) == pytest.approx(3 / 300)
+    assert uncertainty_of(S, even, 3 * even) == pytest.approx(3 / 12)
+    assert uncertainty_of(S, even, np.array([1e9, 1.0, 1.0, 1.0])) == pytest.approx(1, abs=1e-6)
+    counts = np.array([30.0, 10.0])
+    assert uncertainty_of(S, 1 / counts, counts) == pytest.approx(3 / (4 / (1 / counts).sum()))
+    assert uncertainty_of(S, np.ones(1), np.array([300.0])) == pytest.approx(3 / 300)  # a class alone has all of it
+    assert 0 <= uncertainty_of(0 * S, even, even) <= 1
 
 
 def test_no_features_but_zeros_still_gives_a_grid():
-    assert np.all(gamma_grid(np.zeros((3, 3))) > 0)
+    store = Shared.empty(Space(3, np.float64)).padded(2).plus(sort_by_class(np.zeros((4, 3)), np.arange(4) % 2, None))
+    path = choose_gamma(Problem.of(store, 1 / store.count, 1.0))
+    assert np.all(path.gamma > 0)
+    assert np.all(np.isfinite(path.criterion))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from aircl.engine.factor import Factor, mix, rotate
+from aircl.engine import StoreError
+from aircl.engine.factor import factor, grouped, without_rows
 from aircl.engine.solve import SingularError, solve_ridge
-from aircl.engine.statistics import StoreError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -43,21 +43,21 @@ def test_rounding_below_zero_is_clipped():
     np.testing.assert_allclose(W, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 17])
-def test_a_rotated_factor_is_that_of_arrays(rows):
-    X = np.maximum(np.random.default_rng(0).normal(size=(rows, 40)), 0)
-    np.testing.assert_allclose(rotate(torch.from_numpy(X)), rotate(X), atol=1e-10)
-    R = mix(torch.from_numpy(X)) if rows else rotate(torch.from_numpy(X))
+@pytest.mark.parametrize("rows", [0, 1, 2, 17, 40])
+def test_a_factor_is_that_of_arrays(rows):
+    X = np.maximum(np.random.default_rng(0).normal(size=(rows, 60)), 0)
+    np.testing.assert_allclose(factor(torch.from_numpy(X)), factor(X), atol=1e-9)
+    R = grouped(torch.from_numpy(X))
+    np.testing.assert_allclose(R, grouped(X), atol=1e-9)
     np.testing.assert_allclose(R.T @ R, X.T @ X, atol=1e-12)
 
 
-def test_subtract_takes_rows_out_to_the_last_and_refuses_strangers():
+def test_rows_are_taken_out_to_the_last_and_others_refused():
     X = torch.from_numpy(np.random.default_rng(0).normal(size=(10, 50)))
-    factor = Factor.of(rotate(X))
     with pytest.raises(StoreError, match="not all learned"):
-        factor.subtract(2 * X[:1])
-    left = factor.subtract(X[:4])
-    np.testing.assert_allclose(left.rows().T @ left.rows(), X[4:].T @ X[4:], atol=1e-11)
-    nothing = left.subtract(X[4:]).rows()
+        without_rows(factor(X), 2 * X[:1])
+    left = without_rows(factor(X), X[:4])
+    np.testing.assert_allclose(left.T @ left, X[4:].T @ X[4:], atol=1e-11)
+    nothing = without_rows(left, X[4:])
     np.testing.assert_allclose(nothing.T @ nothing, 0, atol=1e-11)
-    assert len(Factor.of(X[:0]).subtract(X[:0])) == 0
+    assert len(without_rows(X[:0], X[:0])) == 0

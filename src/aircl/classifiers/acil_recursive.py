@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
+from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Learner, Statistics
-from aircl.engine.backend import Array, NumpyBackend
-from aircl.engine.linear import LinearSolution
+from aircl.engine import Space, State, Statistics
 from aircl.engine.recursive import Recursive
+from aircl.engine.solve import LinearSolution
 
 
 @dataclass(frozen=True)
-class Current:
-    """The weights as they are after the last batch."""
+class RecursiveRule:
+    """The weights as they are after the last batch; at another ridge than the recursion's, at a cost of O(f^3)."""
 
-    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
+    gamma: float
+
+    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
         """Return the weights."""
-        store = learner.store
-        assert isinstance(store, Recursive)
-        return LinearSolution(rule=self, W=store.W.astype(store.dtype))
+        statistics = state.statistics
+        assert isinstance(statistics, Recursive)
+        W = statistics.with_gamma(self.gamma).weights.T
+        return LinearSolution(W=W.astype(statistics.space.dtype), gamma=self.gamma), memory
 
 
 class RecursiveACILClassifier(LinearClassifier):
@@ -31,7 +32,7 @@ class RecursiveACILClassifier(LinearClassifier):
     Parameters
     ----------
     gamma : float, default=1.0
-        The ridge, > 0. The recursion begins with it, so it cannot be chosen from what is learned later.
+        The ridge, > 0. The recursion begins with it; `change_gamma` goes over to another one.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
     random_state : int, RandomState instance or None, default=None
@@ -79,20 +80,24 @@ class RecursiveACILClassifier(LinearClassifier):
     def _store_type(self) -> type[Statistics]:
         return Recursive
 
-    def _new_store(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend) -> Statistics:
-        store = super()._new_store(n_features, dtype, backend)
-        assert isinstance(store, Recursive)
-        store.begin(float(self.gamma))
-        return store
+    def _empty_statistics(self, space: Space, inputs: Inputs) -> Recursive:
+        return Recursive.beginning(space, float(self.gamma))
 
-    def _rule(self) -> Current:
-        return Current()
+    def _restored_statistics(self, statistics: Statistics) -> Statistics:
+        # Older files have the recursion's ridge as the parameter only.
+        assert isinstance(statistics, Recursive)
+        return statistics if statistics.gamma else replace(statistics, gamma=float(self.gamma))
+
+    def _rule(self) -> RecursiveRule:
+        return RecursiveRule(float(self.gamma))
 
     def _check_parameters(self) -> None:
         check_gamma(self.gamma)
 
     def change_gamma(self, gamma: float) -> RecursiveACILClassifier:
-        """Go over to another ridge, as if the recursion had begun with it. Cost O(f^3).
+        """Go over to another ridge, as if the recursion had begun with it. Cost O(f^3), once.
+
+        After `set_params(gamma=...)` the same weights are used, but every solution pays for it.
 
         Parameters
         ----------
@@ -102,12 +107,8 @@ class RecursiveACILClassifier(LinearClassifier):
         -------
         self : object
         """
-        before, self.gamma = self.gamma, gamma
-        self._check_parameters()
+        check_gamma(gamma)
+        self.gamma = gamma  # from here on the rule brings the weights to it, from whatever the recursion has
         if self._has_learned():
-            store = self._learner.store
-            assert isinstance(store, Recursive)
-            with self._learner.computing():
-                store.change_gamma(float(gamma) - float(before))
-                self._learner.choose_anew()
+            self._learner.change(lambda state: state.with_statistics(lambda held: held.with_gamma(float(gamma))))
         return self

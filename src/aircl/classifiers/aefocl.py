@@ -2,122 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aircl.classifiers.features import dense_unless
+from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Learner, Ridge, Statistics
-from aircl.engine.backend import Array, NumpyBackend
-from aircl.engine.linear import LinearSolution
-from aircl.engine.means import Spread
-from aircl.engine.parts import Parts
-from aircl.engine.shared import Shared
+from aircl.engine import Ridge, Space, State, Statistics
+from aircl.engine.backend import Array
+from aircl.engine.batch import ClassRows
+from aircl.engine.means import ClassVariances, Shared
+from aircl.engine.phases import Nested
+from aircl.engine.solve import LinearSolution
+from aircl.engine.statistics import held
 
 # Pseudo-features are drawn and learned in blocks of so many.
 ROWS = 4096
 
 
-class WithSpread(Parts):
-    """Second moments of expanded features h, and means and variances of the inputs x they came from: rows [h, x]."""
+@dataclass(frozen=True, eq=False)
+class MomentsAndVariances(Statistics):
+    """Second moments of expanded features h, and means and variances of the inputs x they came from: rows [h, x].
 
-    name = "with-spread"
+    Attributes
+    ----------
+    moments : Shared
+        Of the expanded features.
+    variances : ClassVariances
+        Of the inputs.
+    """
 
-    def split(self, n_inputs: int) -> None:
-        """Say how many of the last columns are inputs, before anything is learned."""
-        self.width = self.n_features - n_inputs
-        self._parts = {"moments": Shared(self.width, self.dtype), "spread": Spread(n_inputs, self.dtype)}
+    name: ClassVar[str] = "with-spread"
+    cannot_forget = Shared.cannot_forget
+
+    moments: Shared = held(Nested("moments", Shared))
+    variances: ClassVariances = held(Nested("spread", ClassVariances))
+
+    @classmethod
+    def of_width(cls, space: Space, n_inputs: int) -> Self:
+        """Return the statistics of nothing, for rows of which the last `n_inputs` columns are inputs."""
+        widths = (space.n_features - n_inputs, n_inputs)
+        left, right = (Space(width, space.dtype, default_limit=space.default_limit) for width in widths)
+        return cls(space, np.zeros(0), Shared.empty(left), ClassVariances.empty(right))
 
     @property
-    def moments(self) -> Shared:
-        """Second moments of the expanded features."""
-        part = self._parts["moments"]
-        assert isinstance(part, Shared)
-        return part
-
-    @property
-    def spread(self) -> Spread:
-        """Means and variances of the inputs."""
-        part = self._parts["spread"]
-        assert isinstance(part, Spread)
-        return part
-
-    @property
-    def n_scored(self) -> int:
+    def n_score_features(self) -> int:
         """Width of the expanded features."""
-        return self.width
+        return self.moments.space.n_features
 
-    def update(self, X: Array, slots: Array, weight: Array | None = None) -> None:
-        """Learn rows [h, x]."""
-        self.moments.update(X[:, : self.width], slots, weight)
-        self.spread.update(X[:, self.width :], slots, weight)
+    def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
+        """Return the statistics with rows [h, x] added."""
+        h, x = self._halves(batch)
+        moments = self.moments.plus(h)
+        return dataclasses.replace(self, count=moments.count, moments=moments, variances=self.variances.plus(x))
 
-    @property
-    def count(self) -> Array:
-        """n_y, shape (C,)."""
-        return self.moments.count
+    def minus(self, batch: ClassRows) -> tuple[Self, Array]:
+        """Return the statistics without learned rows; refused as a whole if either part has not learned them."""
+        h, x = self._halves(batch)
+        moments, emptied = self.moments.minus(h)
+        variances, _ = self.variances.minus(x)
+        return dataclasses.replace(self, count=moments.count, moments=moments, variances=variances), emptied
 
-    @property
-    def sums(self) -> Array:
-        """The class sums of the expanded features, shape (C, f)."""
-        return self.moments.sums
+    def _halves(self, batch: ClassRows) -> tuple[ClassRows, ClassRows]:
+        width = self.n_score_features
+        return batch.columns(slice(0, width)), batch.columns(slice(width, None))
 
-    def merge(self, other: Self, slots: Array) -> None:
-        """Add the statistics of another store."""
-        self.grow(int(slots.max()) + 1 if len(slots) else 0)
-        self.moments.merge(other.moments, slots)
-        self.spread.merge(other.spread, slots)
-
-    def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
-        """Take learned rows out. All or nothing: the second part holds the rows if the first does."""
-        emptied = self.moments.subtract(X[:, : self.width], slots, weight)
-        self.spread.subtract(X[:, self.width :], slots, weight)
-        return emptied
-
-    def forget_classes(self, slots: Any) -> None:
+    def without_classes(self, slots: Sequence[int]) -> Self:
         """Refuse, as one scatter for all classes must."""
-        self.moments.forget_classes(slots)
+        return dataclasses.replace(self, moments=self.moments.without_classes(slots))
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.split(arrays["spread.center"].shape[1])
-        super()._restore(arrays)
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array], space: Space) -> Self:
+        """Return what `arrays` returned the arrays of; refuse what does not fit."""
+        empty, n_classes = cls.of_width(space, arrays["spread.center"].shape[1]), len(arrays["moments.count"])
+        parts = cls.parts()
+        moments = parts["moments"].restored(arrays, empty.moments.space, n_classes)
+        variances = parts["variances"].restored(arrays, empty.variances.space, n_classes)
+        return dataclasses.replace(empty, count=moments.count, moments=moments, variances=variances)
 
 
 @dataclass(frozen=True)
-class Filled:
+class RebalancedRidge:
     """ACIL's rule on statistics in which pseudo-features have brought every class to the count of the largest."""
 
     gamma: float | str
     seed: int
     expansion: Any  # fitted, or None
 
-    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
         """Return the weights for what was learned and filled up; the statistics stay as they are."""
-        store = learner.store
-        assert isinstance(store, WithSpread)
-        filled = store.moments.columns(slice(None))
-        for X, slots in self.pseudo_features(store.spread, np.argsort(labels)):
-            filled.update(X if self.expansion is None else self.expansion.transform(X), slots)
-        solution = Ridge(self.gamma, "uniform", "mean").solve(Learner(filled), labels)
-        return LinearSolution(rule=self, W=solution.W, gamma=solution.gamma)
+        statistics = state.statistics
+        assert isinstance(statistics, MomentsAndVariances)
+        filled = statistics.moments
+        for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
+            filled = filled.plus_rows(X if self.expansion is None else self.expansion.transform(X), slots)
+        solution, _ = Ridge(self.gamma, "uniform", "mean").solve(State.empty(filled, labels=state.labels))
+        return LinearSolution(W=solution.W, gamma=solution.gamma), memory
 
-    def pseudo_features(self, spread: Spread, order: Array) -> Iterator[tuple[Array, Array]]:
+    def pseudo_features(self, classes: ClassVariances, order: Array) -> Iterator[tuple[Array, Array]]:
         """Yield Gaussian inputs with the mean and the deviations of their class, as many as it lacks.
 
         Classes come in this order of their slots, which must not be that of their arrival.
         """
-        count = spread.count
+        count = classes.count
         lacking = np.rint(count.max() - count).astype(np.intp)
         random = np.random.default_rng(self.seed)
-        means, deviations = spread.means, np.sqrt(spread.variances)
+        means, deviations = classes.means, np.sqrt(classes.squares / count[:, None])
         slots = np.repeat(order, lacking[order])
         for start in range(0, len(slots), ROWS):
             part = slots[start : start + ROWS]
-            noise = random.standard_normal((len(part), spread.n_features))  # float64: the seed decides, not the dtype
-            yield (means[part] + deviations[part] * noise).astype(spread.dtype), part
+            noise = random.standard_normal((len(part), means.shape[1]))  # float64: the seed decides, not the dtype
+            yield (means[part] + deviations[part] * noise).astype(classes.space.dtype), part
 
 
 class AEFOCLClassifier(LinearClassifier):
@@ -173,26 +171,24 @@ class AEFOCLClassifier(LinearClassifier):
         self.random_state = random_state
 
     def _store_type(self) -> type[Statistics]:
-        return WithSpread
+        return MomentsAndVariances
 
-    def _new_store(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend) -> Statistics:
-        store = super()._new_store(n_features, dtype, backend)
-        assert isinstance(store, WithSpread)
-        store.split(self.n_features_in_)
-        return store
+    def _empty_statistics(self, space: Space, inputs: Inputs) -> Statistics:
+        return MomentsAndVariances.of_width(space, inputs.n_features_in_)
 
-    def _rule(self) -> Filled:
+    def _rule(self) -> RebalancedRidge:
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        return Filled(self.gamma, seed, self.expansion_)
+        return RebalancedRidge(self.gamma, seed, self.expansion_)
 
     def _check_parameters(self) -> None:
         check_gamma(self.gamma, "auto")
 
-    def _rows_to_learn(self, X: Any, *, whole: bool) -> Iterator[tuple[slice, Array]]:
-        for part, features in self._features(X, whole=whole):
+    def _rows_to_learn(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
+        for part, features in self._features(X, inputs):
             yield part, np.concatenate([features, dense_unless(X[part], False)], axis=1, dtype=features.dtype)
 
     @property
     def gamma_(self) -> float | None:
         """The ridge that is used."""
-        return self._solution("gamma_").gamma
+        gamma: float | None = self._solution("gamma_").gamma
+        return gamma

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import STORES, GammaPath, Ridge, RidgeSolution, Statistics, StoreError
+from aircl.engine import STORES, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
 from aircl.engine.memory import parse_bytes
 from aircl.engine.weighting import (
@@ -44,9 +44,9 @@ class AnalyticClassifier(LinearClassifier):
         check_weighting(self.weighting, self.scale)
         if self.store not in STORES:
             raise ValueError(f"store={self.store!r} is unknown. Choose one of {', '.join(map(repr, STORES))}.")
-        if hasattr(self, "_learner") and self._learner.store.name != self._store_type().name:
+        if hasattr(self, "_learner") and self._learner.state.statistics.name != self._store_type().name:
             raise ValueError(
-                f"store={self.store!r}, but this learner has learned into {self._learner.store.name!r}. "
+                f"store={self.store!r}, but this learner has learned into {self._learner.state.statistics.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
             )
         parse_bytes(self.memory_limit)
@@ -56,35 +56,31 @@ class AnalyticClassifier(LinearClassifier):
         if missing := missing_weights(self.weighting, new):
             raise ValueError(f"weighting= has no weight for the classes {missing}. Add them to the mapping.")
 
-    def _class_weights(self, count: Array) -> Array:
-        if self.store == "pooled" and not depends_on_own_count_only(self.weighting, count, self._labels.seen):
+    def _class_weights(self, count: Array, labels: Array) -> Array:
+        if self.store == "pooled" and not depends_on_own_count_only(self.weighting, count, labels):
             raise StoreError(
                 "store='pooled' folds each phase with the weights it has then, so weighting= must give a class a "
                 "weight that depends on its own count only. Use store='per-class'."
             )
-        return class_weights(self.weighting, count, self._labels.seen)
-
-    def _solution(self, attribute: str | None = None) -> RidgeSolution:
-        solution = super()._solution(attribute)
-        assert isinstance(solution, RidgeSolution)
-        return solution
+        return class_weights(self.weighting, count, labels)
 
     # -- what was learned --
     @property
     def class_weight_(self) -> Array:
         """pi_y, the weight of every class in the loss, at the chosen scale, shape (C,)."""
-        pi = self._solution("class_weight_").pi
-        return self._by_class(self._backend.asarray(pi))
+        current = self._current("class_weight_")
+        return self._by_class(self._backend.asarray(current.solution.pi), current._solved.labels)
 
     @property
     def gamma_(self) -> float:
         """The ridge that is used."""
-        return self._solution("gamma_").gamma
+        gamma: float = self._solution("gamma_").gamma
+        return gamma
 
     @property
     def gamma_path_(self) -> GammaPath:
         """The grid of gammas and the criterion on it, for gamma='auto'."""
-        path = self._solution("gamma_path_").path
+        path: GammaPath | None = self._solution("gamma_path_").path
         if path is None:
             raise AttributeError(f"gamma_path_ exists only for gamma='auto', not for gamma={self.gamma!r}.")
         return path
@@ -104,9 +100,4 @@ class AnalyticClassifier(LinearClassifier):
         -------
         p : array of shape (n_samples, n_classes)
         """
-        X = self._check_query(X)
-        with self._learner.computing():  # the solution is of the statistics as they are
-            temperature = self._solution().temperature(self._learner, self._labels.seen)
-        backend = self._backend
-        blocks = [backend.softmax(backend.double(scores) / temperature) for scores in self._scores(X)]
-        return self._fill_unseen(blocks, X, 0.0)
+        return self._query(X).predict_proba(X)

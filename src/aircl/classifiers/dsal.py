@@ -3,63 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aircl.classifiers.features import dense_unless
+from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Learner, Ridge, Statistics
+from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.linear import LinearSolution
-from aircl.engine.memory import OnDisk
-from aircl.engine.parts import Phased
-from aircl.engine.solve import solve_ridge
-from aircl.engine.statistics import BLOCK_BYTES, grown
+from aircl.engine.learner import BLOCK_BYTES
+from aircl.engine.phases import PhaseStatistics
+from aircl.engine.solve import LinearSolution, solve_ridge
+from aircl.engine.statistics import Table, held
 from aircl.expansion import RandomReLU
 
 
-class TwoStreams(Phased):
+@dataclass(frozen=True, eq=False)
+class TwoStreams(PhaseStatistics):
     """Second moments of ReLU features and tanh features side by side, and the residuals of the closed phases.
 
     Rows are [h, t], main and compensation features of equal width f. The residual Y - hW of a phase enters the
     compensation stream as t'(Y - hW) = t'Y - (t'h) W: class sums and a block of the phase's second moments. So the
     residual is of the whole phase, whatever its batches, and no row is kept.
+
+    Attributes
+    ----------
+    residual : array of shape (C, f)
+        Sums of t' residual over the closed phases.
     """
 
-    name = "two-streams"
+    name: ClassVar[str] = "two-streams"
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.residual = np.zeros((0, self.width))  # sums of t' residual over the closed phases, by class
+    residual: Array = held(Table("residual", share=0.5))
 
     @property
     def width(self) -> int:
         """The width f of one stream."""
-        return self.n_features // 2
+        return self.space.n_features // 2
 
     def targets(self, W: Array) -> Array:
         """Return t'(residual) of all phases, shape (C, f), given the main weights W for the open one.
 
         Of the open phase only the columns of its new classes count ("previous label cleansing").
         """
-        targets = grown(self.residual, self.n_classes)[: self.n_classes].copy()
+        targets = self.residual.copy()
         new = slice(self.n_closed, self.n_classes)
-        part = self.part("open")
-        if part.count.any():
-            cross = part.gram(np.ones(self.n_classes))[self.width :, : self.width]  # t'h, in the lower triangle
-            targets[new] += part.sums[new, self.width :] - (cross @ W[:, new].astype(cross.dtype)).T
+        if self.open.count.any():
+            cross = self.open.gram(np.ones(self.n_classes))[self.width :, : self.width]  # t'h, in the lower triangle
+            targets[new] += self.open.sums[new, self.width :] - (cross @ W[:, new].astype(cross.dtype)).T
         return targets
 
-    def arrays(self) -> dict[str, Array | OnDisk]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
-        return super().arrays() | {"residual": self.residual}
-
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
-        self.residual = arrays["residual"]
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array], space: Space) -> Self:
+        """Return what `arrays` returned the arrays of; a residual may be of the closed classes alone."""
+        given, missing = dict(arrays), len(arrays["closed.count"]) - len(arrays["residual"])
+        given["residual"] = np.pad(given["residual"], ((0, max(missing, 0)), (0, 0)))
+        return super().restored(given, space)
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,22 @@ class DualRidge:
     gamma: float | str
     compensation: float
 
-    def solve(self, learner: Learner, labels: Array) -> DualSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[DualSolution, Any]:
         """Return the weights of both streams."""
-        store = learner.store
-        assert isinstance(store, TwoStreams)
-        ones, f = np.ones(store.n_classes), store.width
-        main = Learner(store.total(slice(0, f)))
-        first = Ridge(self.gamma, "uniform", "mean").solve(main, labels)
-        G = store.total(slice(f, None)).gram(ones)
+        statistics = state.statistics
+        assert isinstance(statistics, TwoStreams)
+        ones, f = np.ones(statistics.n_classes), statistics.width
+        main = statistics.total(slice(0, f))
+        first, _ = Ridge(self.gamma, "uniform", "mean").solve(State.empty(main, labels=state.labels))
+        G = statistics.total(slice(f, None)).gram(ones)
         # The same ridge for the size of the features: tanh features are not as large as ReLU's.
-        size = np.trace(G) / np.trace(main.store.gram(ones))  # type: ignore[attr-defined]
-        second = solve_ridge(G, store.targets(first.W).T, float(first.gamma * size))
-        W = np.concatenate([first.W, self.compensation * second])
-        return DualSolution(rule=self, W=W.astype(store.dtype), main=first.W, gamma=first.gamma)
+        size = np.trace(G) / np.trace(main.gram(ones))
+        second = solve_ridge(G, statistics.targets(first.W).T, float(first.gamma * size))
+        W = np.concatenate([first.W, self.compensation * second]).astype(statistics.space.dtype)
+        return DualSolution(W=W, main=first.W, gamma=first.gamma), memory
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DualSolution(LinearSolution):
     """W of shape (2 f, C), the weights of both streams one below the other; and those of the main stream alone."""
 
@@ -158,12 +159,16 @@ class DSALClassifier(LinearClassifier):
         -------
         self : object
         """
+        rule = self._rule()
+
+        def close(state: State) -> State:
+            state = state.sealed()
+            main = rule.solve(state)[0].main
+            state = state.with_statistics(lambda held: replace(held, residual=held.targets(main)))
+            return state.phase_ended(self._class_weights)
+
         if self._has_learned():
-            store = self._learner.store
-            assert isinstance(store, TwoStreams)
-            with self._learner.computing():
-                store.residual = store.targets(self._solution().main)
-                super().end_phase()
+            self._learner.change(close)
         return self
 
     def _store_type(self) -> type[Statistics]:
@@ -175,11 +180,11 @@ class DSALClassifier(LinearClassifier):
     def _make_expansion(self) -> RandomReLU:
         return RandomReLU(self.n_components, random_state=self.random_state)
 
-    def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
-        size = X.shape[0] if whole else max(1, BLOCK_BYTES // (2 * self.n_components * X.dtype.itemsize))
-        for start in range(0, X.shape[0], max(size, 1)):
+    def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
+        size = max(1, BLOCK_BYTES // (2 * self.n_components * X.dtype.itemsize))
+        for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))
-            P = self.expansion_.project(dense_unless(X[part], True))
+            P = inputs.expansion_.project(dense_unless(X[part], True))
             yield part, np.concatenate([np.maximum(P, 0), np.tanh(P)], axis=1)
 
     def _check_parameters(self) -> None:
@@ -187,12 +192,8 @@ class DSALClassifier(LinearClassifier):
         if not isinstance(self.compensation, Real) or not 0 <= self.compensation < np.inf:
             raise ValueError(f"compensation={self.compensation!r} is not possible. Use a finite number >= 0.")
 
-    def _solution(self, attribute: str | None = None) -> DualSolution:
-        solution = super()._solution(attribute)
-        assert isinstance(solution, DualSolution)
-        return solution
-
     @property
     def gamma_(self) -> float | None:
         """The ridge of the main stream."""
-        return self._solution("gamma_").gamma
+        gamma: float | None = self._solution("gamma_").gamma
+        return gamma

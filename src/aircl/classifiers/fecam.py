@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import linalg
 
+from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.stream import StreamClassifier
-from aircl.engine import Learner, Statistics
+from aircl.engine import State, Statistics
+from aircl.engine.air import PerClass
 from aircl.engine.backend import NUMPY, Array
+from aircl.engine.factor import rounding_tolerance
 from aircl.engine.memory import parse_bytes
-from aircl.engine.per_class import PerClass
-from aircl.engine.statistics import rounding
 
 # Relative to a correlation of 1: keeps a covariance without shrinkage, of fewer samples than features, regular.
 RIDGE = 1e-9
@@ -29,7 +30,7 @@ class Distance(Protocol):
 
 
 @dataclass(frozen=True)
-class Round:
+class EuclideanDistance:
     """Euclidean, for a class without scatter: its covariance is the unit matrix."""
 
     mean: Array
@@ -83,28 +84,27 @@ class Mahalanobis:
 
     shrinkage: float
 
-    def solve(self, learner: Learner, labels: Array) -> MahalanobisSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[MahalanobisSolution, Any]:
         """Return a distance for every class."""
-        store = learner.store
-        assert isinstance(store, PerClass)
-        means = store.sums / store.count[:, None]
+        statistics = state.statistics
+        assert isinstance(statistics, PerClass)
+        means, dtype = statistics.sums / statistics.count[:, None], statistics.space.dtype
         distances = []
-        for slot, (count, mean) in enumerate(zip(store.count, means, strict=True)):
-            R, A = store.moment(slot)
-            if R is not None:
-                distance = self.from_rows(R.astype(np.float64) / np.sqrt(count), mean, store.dtype)
+        for count, mean, moment in zip(statistics.count, means, statistics.own_moments, strict=True):
+            if moment.packed is None:
+                distance = self.from_rows(moment.all_rows().astype(np.float64) / np.sqrt(count), mean, dtype)
             else:
-                assert A is not None
-                distance = self.from_matrix(NUMPY.symmetric(A.astype(np.float64)) / count, mean, store.dtype)
+                A = NUMPY.symmetric(moment.dense().astype(np.float64)) / count
+                distance = self.from_matrix(A, mean, dtype)
             distances.append(distance)
-        return MahalanobisSolution(self, distances)
+        return MahalanobisSolution(distances), memory
 
     def from_matrix(self, A: Array, mean: Array, dtype: np.dtype[Any]) -> Distance:
         """Return the distance for the covariance S = A - m'm, given A (f, f)."""
         S, f = A - np.outer(mean, mean), len(A)
         variances = np.diag(S)
-        if variances.sum() <= rounding(dtype, f, float(np.trace(A))):
-            return Round(mean.astype(dtype))
+        if variances.sum() <= rounding_tolerance(dtype, f, float(np.trace(A))):
+            return EuclideanDistance(mean.astype(dtype))
         variance = variances.mean()
         covariance = (S.sum() - variance * f) / max(1, f * (f - 1))
         S += self.shrinkage * (covariance + (variance - covariance) * np.eye(f))
@@ -114,7 +114,7 @@ class Mahalanobis:
             L, failed = linalg.lapack.dpotrf(correlations + ridge * np.eye(f), lower=True, clean=True)
             if not failed:
                 return FromMatrix(mean.astype(dtype), L.astype(dtype))
-        return Round(mean.astype(dtype))
+        return EuclideanDistance(mean.astype(dtype))
 
     def from_rows(self, R: Array, mean: Array, dtype: np.dtype[Any]) -> Distance:
         """Return the distance for the covariance S = R'R - m'm, given few rows R (r, f)."""
@@ -124,8 +124,8 @@ class Mahalanobis:
         eigenvalues, V = np.linalg.eigh(T @ T.T - np.outer(mean @ Q, mean @ Q))
         U = (V * np.sqrt(eigenvalues.clip(min=0.0))).T @ Q.T
         variances = (U**2).sum(0)
-        if variances.sum() <= rounding(dtype, f, float((R**2).sum())):
-            return Round(mean.astype(dtype))
+        if variances.sum() <= rounding_tolerance(dtype, f, float((R**2).sum())):
+            return EuclideanDistance(mean.astype(dtype))
         variance = variances.mean()
         covariance = ((U.sum(1) ** 2).sum() - variance * f) / max(1, f * (f - 1))
         deviations = _deviations(variances + self.shrinkage * variance)
@@ -147,7 +147,6 @@ def _deviations(variances: Array) -> Array:
 class MahalanobisSolution:
     """One distance a class, by slot."""
 
-    rule: Mahalanobis
     distances: list[Distance]
 
     def scorer(self, order: Array) -> Callable[[Array], Array]:
@@ -228,6 +227,6 @@ class FeCAMClassifier(StreamClassifier):
             raise ValueError(f"power={self.power!r} is not possible. Use a finite number > 0.")
         parse_bytes(self.memory_limit)
 
-    def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
-        for part, features in super()._features(X, whole=whole):
+    def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
+        for part, features in super()._features(X, inputs):
             yield part, features if self.power == 1 else np.sign(features) * np.abs(features) ** self.power

@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from aircl.engine.statistics import StoreError
+from aircl.engine import StoreError
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -33,15 +33,17 @@ def expansion_hash(expansion: Any) -> str | None:
 
 def fingerprint(classifier: StreamClassifier) -> dict[str, Any]:
     """Return everything that must be equal for two learners' statistics to be of the same kind."""
-    names = getattr(classifier, "feature_names_in_", None)
+    state = classifier._learner.state
+    space, inputs = state.statistics.space, state.inputs
+    names = getattr(inputs, "feature_names_in_", None)
     return {
-        "store": classifier._learner.store.name,
-        "arrays": classifier._learner.store.backend.name,
-        "dtype": str(classifier._learner.store.dtype),
-        "number of features": classifier.n_features_in_,
+        "store": state.statistics.name,
+        "arrays": space.backend.name,
+        "dtype": str(space.dtype),
+        "number of features": inputs.n_features_in_,
         "feature names": None if names is None else [str(name) for name in names],
-        "expansion": expansion_hash(classifier.expansion_),
-        "backbone": getattr(classifier, "backbone_", {"fingerprint": None})["fingerprint"],
+        "expansion": expansion_hash(inputs.expansion_),
+        "backbone": (inputs.backbone_ or {"fingerprint": None})["fingerprint"],
     }
 
 
@@ -72,14 +74,15 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
             raise StoreError(f"cannot merge folded phases of different weightings: {mine!r} here, {yours!r} there.")
     if not ours._has_learned():
         expansion, other = ours._make_expansion(), theirs._make_expansion()
-        if store != theirs._learner.store.name or not _same_settings(expansion, other):
+        theirs_store = theirs._learner.state.statistics.name
+        if store != theirs_store or not _same_settings(expansion, other):
             raise StoreError(
                 f"cannot merge: store={store!r} and expansion={expansion!r} here, "
-                f"{theirs._learner.store.name!r} and {other!r} there. Make them equal."
+                f"{theirs_store!r} and {other!r} there. Make them equal."
             )
         return
     check_same_kind(fingerprint(ours), fingerprint(theirs))
-    if ours._learner.lineage & theirs._learner.lineage:
+    if ours._learner.state.lineage & theirs._learner.state.lineage:
         raise StoreError(
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "
             "state of something merged before), and would be counted twice."

@@ -9,21 +9,15 @@ import numpy as np
 
 from aircl.classifiers.stream import StreamClassifier
 from aircl.engine.backend import Array
-from aircl.engine.linear import LinearSolution
 
 
 class LinearClassifier(StreamClassifier):
     """A classifier of a stream with one weight vector a class."""
 
-    def _solution(self, attribute: str | None = None) -> LinearSolution:
-        solution = super()._solution(attribute)
-        assert isinstance(solution, LinearSolution)
-        return solution
-
     @property
     def coef_(self) -> Array:
         """W transposed: the weights of every class, shape (C, f); zeros for classes not seen yet."""
-        return self._by_class(self._solution().W.T)
+        return self._learned_by_class("coef")
 
 
 def check_gamma(gamma: Any, word: str | None = None, *, zero: bool = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aircl.classifiers.stream import StreamClassifier
-from aircl.engine import Learner, Statistics
+from aircl.engine import State, Statistics
 from aircl.engine.backend import Array, backend_of
 from aircl.engine.means import Means
 
@@ -16,23 +16,24 @@ from aircl.engine.means import Means
 class Cosine:
     """The cosine between a row and every class mean."""
 
-    def solve(self, learner: Learner, labels: Array) -> CosineSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[CosineSolution, Any]:
         """Return the directions of the class means."""
-        store = learner.store
-        assert isinstance(store, Means)
-        return CosineSolution(self, store.backend.cast(_unit(store.means), store.dtype))
+        statistics = state.statistics
+        assert isinstance(statistics, Means)
+        units = statistics.space.backend.cast(_unit(statistics.means), statistics.space.dtype)
+        return CosineSolution(units, statistics.means), memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CosineSolution:
-    """Unit class means, shape (C, f)."""
+    """Class means at length 1, and as they are, shape (C, f)."""
 
-    rule: Cosine
+    units: Array
     means: Array
 
     def scorer(self, order: Array) -> Callable[[Array], Array]:
         """Return the function from features to cosines."""
-        M = self.means[order].T
+        M = self.units[order].T
         return lambda X: _unit(X) @ M
 
 
@@ -93,6 +94,4 @@ class NCMClassifier(StreamClassifier):
     def means_(self) -> Array:
         """The mean of every class, shape (C, f); zeros for classes not seen yet."""
         self._require_learned("means_")
-        store = self._learner.store
-        assert isinstance(store, Means)
-        return self._by_class(store.means)
+        return self._learned_by_class("means")

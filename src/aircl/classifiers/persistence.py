@@ -13,8 +13,9 @@ from sklearn.frozen import FrozenEstimator
 
 from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
 from aircl.classifiers.fingerprint import expansion_hash
-from aircl.classifiers.labels import Labels, check_labels
-from aircl.engine import GammaMemory, GammaPath, Learner, Ridge
+from aircl.classifiers.inputs import Inputs
+from aircl.classifiers.labels import check_labels
+from aircl.engine import GammaMemory, GammaPath, Labels, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
@@ -56,33 +57,38 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
-    fitted = getattr(classifier, "expansion_", None)
+    learner = getattr(classifier, "_learner", None)
+    fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
         "format": FORMAT,
         "class": type(classifier).__name__,
         "parameters": parameters,
         "expansion": _pack_expansion(classifier._make_expansion(), fitted),
-        "labels": pack_labels(getattr(classifier, "_labels", Labels())),
+        "labels": pack_labels(classifier._known_labels()),
         "learned": None,
     }
-    if not hasattr(classifier, "_learner"):
+    if learner is None:
         return header, {}
-    learner = classifier._learner
-    arrays: dict[str, Stored] = {f"statistics.{name}": array for name, array in learner.arrays().items()}
+    state, memory = learner.sealed(), learner.memory  # one moment: what is learned now is not in it
+    header["labels"] = pack_labels(state.labels)
+    arrays: dict[str, Stored] = {f"statistics.{name}": array for name, array in state.statistics.arrays().items()}
     if fitted is not None and hasattr(fitted, "_state_arrays"):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
-    memory = learner.gamma_memory
-    if memory is not None:
-        arrays |= {"gamma.grid": memory.path.gamma, "gamma.criterion": memory.path.criterion}
-    names = getattr(classifier, "feature_names_in_", None)
+    gamma = None
+    if isinstance(memory, GammaMemory) and memory.epoch == state.epoch:
+        path = {"grid": memory.path.gamma, "criterion": memory.path.criterion, "error": memory.path.error}
+        arrays |= {f"gamma.{name}": array for name, array in path.items() if array is not None}
+        rule = {"weighting": _pack_weighting(memory.rule.weighting), "scale": memory.rule.scale}
+        gamma = [memory.gamma, memory.count, memory.n_classes, rule]
+    names = getattr(state.inputs, "feature_names_in_", None)
     header["learned"] = {
-        "n_features_in": classifier.n_features_in_,
+        "n_features_in": state.inputs.n_features_in_,
         "feature_names_in": None if names is None else names.tolist(),
-        "n_features": learner.store.n_features,
-        "dtype": str(learner.store.dtype),
-        "backbone": getattr(classifier, "backbone_", None),
-        "lineage": sorted(learner.lineage),
-        "gamma": None if memory is None else [memory.gamma, memory.count, memory.n_classes],
+        "n_features": state.statistics.space.n_features,
+        "dtype": str(state.statistics.space.dtype),
+        "backbone": state.inputs.backbone_,
+        "lineage": sorted(state.lineage),
+        "gamma": gamma,
     }
     return header, arrays
 
@@ -109,36 +115,39 @@ def _unpack(
         parameters["expansion"] = unfitted
     classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
-    if len(labels.classes):
-        classifier._labels, classifier.classes_ = labels, labels.classes
     learned = header["learned"]
     if learned is None:
+        if len(labels.classes):
+            classifier._declared = labels
         return classifier
-    classifier._labels = labels
-    classifier.expansion_ = fitted
-    classifier.n_features_in_ = learned["n_features_in"]
+    noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
+    noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
     if learned["feature_names_in"] is not None:
-        classifier.feature_names_in_ = np.array(learned["feature_names_in"], dtype=object)
-    if learned.get("backbone") is not None:  # files from before it was noted have no such entry
-        classifier.backbone_ = dict(learned["backbone"])
+        noted["feature_names_in_"] = np.array(learned["feature_names_in"], dtype=object)
+    space = Space(learned["n_features"], np.dtype(learned["dtype"]), backend, parse_bytes(limit))
     with backend.computing():
-        store = classifier._store_type().from_arrays(
-            _Below("statistics.", arrays),
-            learned["n_features"],
-            np.dtype(learned["dtype"]),
-            parse_bytes(limit),
-            backend,
-        )
-    if store.n_classes != len(labels):
-        raise FileError(f"the file names {len(labels)} classes but has statistics of {store.n_classes}.")
-    classifier._learner = Learner(store, set(learned["lineage"]))
-    if learned["gamma"] is not None:
-        gamma, count, n_classes = learned["gamma"]
-        path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"])
-        rule = classifier._rule()
-        assert isinstance(rule, Ridge)
-        classifier._learner.gamma_memory = GammaMemory(rule, gamma, count, n_classes, path)
+        statistics = classifier._store_type().restored(_Below("statistics.", arrays), space)
+        statistics = classifier._restored_statistics(statistics)
+    if statistics.n_classes != len(labels):
+        raise FileError(f"the file names {len(labels)} classes but has statistics of {statistics.n_classes}.")
+    state = State.empty(
+        statistics, labels=labels, inputs=Inputs.of(cls.__name__, **noted), lineage=frozenset(learned["lineage"])
+    )
+    classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned["gamma"], arrays, weighting))
     return classifier
+
+
+def _unpack_gamma(make_rule: Any, packed: Any, arrays: Mapping[str, Array], weighting: Any) -> GammaMemory | None:
+    """Return the gamma that was searched for last, with the rule it was searched for."""
+    if packed is None:
+        return None
+    gamma, count, n_classes, *rule = packed
+    path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"], arrays.get("gamma.error"))
+    if rule:
+        searched = Ridge("auto", _unpack_weighting(rule[0]["weighting"], weighting), rule[0]["scale"])
+    else:  # files from before it was noted: the parameters'
+        searched = make_rule()
+    return GammaMemory(searched, gamma, count, n_classes, 0, path)
 
 
 def pack_labels(labels: Labels) -> dict[str, Any]:
@@ -156,12 +165,8 @@ def unpack_labels(packed: dict[str, Any]) -> Labels:
     seen, declared = (np.array(packed[name], dtype=packed["type"]) for name in ("seen", "declared"))
     if len(np.unique(seen)) != len(seen):
         raise FileError("the file names a class twice.")
-    labels = Labels()
-    if len(seen):
-        labels.add(check_labels(seen))
-    if len(declared):
-        labels.declare(check_labels(declared))
-    return labels
+    labels = Labels(check_labels(seen), order=np.argsort(seen, kind="stable")) if len(seen) else Labels()
+    return labels.declaring(check_labels(declared)) if len(declared) else labels
 
 
 class _Below(Mapping[str, Array]):

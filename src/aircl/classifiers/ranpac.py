@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Learner, Ridge, Statistics
+from aircl.engine import Ridge, Shared, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.linear import LinearSolution
-from aircl.engine.memory import OnDisk
-from aircl.engine.parts import Phased
-from aircl.engine.shared import Shared
-from aircl.engine.solve import solve_ridge
+from aircl.engine.phases import PhaseStatistics
+from aircl.engine.solve import LinearSolution, solve_ridge
+from aircl.engine.statistics import Stored
 from aircl.expansion import RandomReLU
 
 GRID = tuple(10.0**power for power in range(-8, 9))
 # Fewer held-out rows say nothing about the ridge: a phase of rare classes would choose at random for all others.
-LEAST = 20
+MIN_HELD_OUT = 20
 
 
-class HoldingOut(Phased):
+@dataclass(frozen=True, eq=False)
+class HoldingOut(PhaseStatistics):
     """Statistics of the closed phases, of the open one, and of every fifth row of a class in it apart.
 
     All a held-out row is for is its squared error, and that follows from second moments: no row is kept.
+
+    Attributes
+    ----------
+    chosen : float or None
+        The ridge of the last phase that ended.
     """
 
-    name = "holding-out"
-    hold_out = 5
+    name: ClassVar[str] = "holding-out"
+    every: ClassVar[int] = 5
 
-    chosen: float | None = None  # in the last phase that ended
+    chosen: float | None = field(default=None, kw_only=True)
 
-    def end_phase(self, pi: Array) -> None:
+    def closed_phase(self, pi: Array) -> Self:
         """Choose the ridge anew, and add the open phase to the closed ones."""
-        self.chosen = self.choose() or self.chosen
-        super().end_phase(pi)
+        return dataclasses.replace(super().closed_phase(pi), chosen=self.choose() or self.chosen)
 
     def choose(self) -> float | None:
         """Return the ridge of the grid with the least squared error on the held-out rows; None if they are too few."""
-        learned, held = self.part("open"), self.part("held_out")
-        if held.count.sum() < LEAST:
+        learned, held = self.open, self.held_out
+        if held.count.sum() < MIN_HELD_OUT:
             return None
         ones, here = np.ones(self.n_classes), np.flatnonzero(learned.count + held.count)
         G, Q = learned.gram(ones), learned.sums[here].T
@@ -51,19 +55,20 @@ class HoldingOut(Phased):
         for gamma in GRID:
             W = solve_ridge(G, Q, gamma)
             # sum |y - xW|^2 = n - 2 tr(W'Q) + tr(W'GW) over the held-out rows
-            GW = self.backend.symmetric_product(G_held, W.astype(G_held.dtype))
+            GW = self.space.backend.symmetric_product(G_held, W.astype(G_held.dtype))
             errors.append(held.count.sum() + (W * (GW - 2 * Q_held)).sum())
         # Of those that rounding cannot tell apart, the largest.
         good = np.array(errors) <= min(errors) + 1e-7 * held.count.sum()
         return GRID[int(np.flatnonzero(good)[-1])]
 
-    def arrays(self) -> dict[str, Array | OnDisk]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
+    def arrays(self) -> dict[str, Stored]:
+        """Return everything that was learned as named NumPy arrays."""
         return super().arrays() | {"chosen": np.array([self.chosen or 0.0])}
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
-        self.chosen = float(arrays["chosen"][0]) or None
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array], space: Space) -> Self:
+        """Return what `arrays` returned the arrays of."""
+        return dataclasses.replace(super().restored(arrays, space), chosen=float(arrays["chosen"][0]) or None)
 
 
 @dataclass(frozen=True)
@@ -72,22 +77,23 @@ class HeldOutRidge:
 
     gamma: float | str
 
-    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
         """Return the weights for what was learned."""
-        store = learner.store
-        assert isinstance(store, HoldingOut)
-        total = store.total()
-        gamma = self._ridge(store, total, labels)
+        statistics = state.statistics
+        assert isinstance(statistics, HoldingOut)
+        total = statistics.total()
+        gamma = self._ridge(statistics, total, state)
         W = solve_ridge(total.gram(np.ones(total.n_classes)), total.sums.T, gamma)
-        return LinearSolution(rule=self, W=W.astype(store.dtype), gamma=gamma)
+        return LinearSolution(W=W.astype(statistics.space.dtype), gamma=gamma), memory
 
-    def _ridge(self, store: HoldingOut, total: Shared, labels: Array) -> float:
+    def _ridge(self, statistics: HoldingOut, total: Shared, state: State) -> float:
         """Return the ridge: given, of the last phase that ended, or chosen from what there is of the first."""
         if self.gamma != "held-out":
             return float(self.gamma)
-        chosen = store.chosen or store.choose()
+        chosen = statistics.chosen or statistics.choose()
         if chosen is None:  # too few rows were held out: from the statistics, then
-            chosen = Ridge("auto", "uniform", "mean").solve(Learner(total), labels).gamma
+            solution, _ = Ridge("auto", "uniform", "mean").solve(State.empty(total, labels=state.labels))
+            chosen = solution.gamma
         return chosen
 
 
@@ -158,4 +164,5 @@ class RanPACClassifier(LinearClassifier):
     @property
     def gamma_(self) -> float | None:
         """The ridge that is used."""
-        return self._solution("gamma_").gamma
+        gamma: float | None = self._solution("gamma_").gamma
+        return gamma

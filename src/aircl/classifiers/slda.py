@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 from aircl.classifiers.linear import LinearClassifier
-from aircl.engine import Learner, Statistics
+from aircl.engine import Shared, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.linear import LinearSolution
-from aircl.engine.shared import Shared
-from aircl.engine.solve import solve_ridge
+from aircl.engine.solve import LinearSolution, solve_ridge
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Discriminants(LinearSolution):
+    """Log densities up to a constant: their softmax is the posterior as it is."""
+
+    temperature: ClassVar[float] = 1.0
 
 
 @dataclass(frozen=True)
@@ -20,14 +25,14 @@ class Discriminant:
 
     shrinkage: float
 
-    def solve(self, learner: Learner, labels: Array) -> LinearSolution:
+    def solve(self, state: State, memory: Any = None) -> tuple[Discriminants, Any]:
         """Return the discriminant functions."""
-        store = learner.store
-        assert isinstance(store, Shared)
-        backend, count = store.backend, store.count
-        means = store.sums / backend.column(count, store.sums)
-        W = solve_ridge((1.0 - self.shrinkage) * store.within(count), means.T, self.shrinkage)
-        return LinearSolution(rule=self, W=backend.cast(W, store.dtype), b=-0.5 * (means.T * W).sum(0))
+        statistics = state.statistics
+        assert isinstance(statistics, Shared)
+        means, within = statistics.means, statistics.within_class_covariance(statistics.count)
+        W = solve_ridge((1.0 - self.shrinkage) * within, means.T, self.shrinkage)
+        W_cast = statistics.space.backend.cast(W, statistics.space.dtype)
+        return Discriminants(W=W_cast, b=-0.5 * (means.T * W).sum(0)), memory
 
 
 class SLDAClassifier(LinearClassifier):
@@ -87,9 +92,8 @@ class SLDAClassifier(LinearClassifier):
     @property
     def intercept_(self) -> Array:
         """-m_y'P m_y / 2 of every class, shape (C,)."""
-        b = self._solution("intercept_").b
-        assert b is not None
-        return self._by_class(b)
+        self._require_learned("intercept_")
+        return self._learned_by_class("b")
 
     def predict_proba(self, X: Any) -> Array:
         """Return the posterior of equally likely Gaussian classes: a softmax of the scores.
@@ -102,5 +106,4 @@ class SLDAClassifier(LinearClassifier):
         -------
         p : array of shape (n_samples, n_classes)
         """
-        X, backend = self._check_query(X), self._backend
-        return self._fill_unseen([backend.softmax(backend.double(scores)) for scores in self._scores(X)], X, 0.0)
+        return self._query(X).predict_proba(X)

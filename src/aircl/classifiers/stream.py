@@ -1,26 +1,32 @@
-"""The common face of all classifiers that learn a stream: a scikit-learn estimator over the engine."""
+"""The API that all classifiers of a stream share: a scikit-learn estimator over the engine."""
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from aircl.classifiers import persistence
-from aircl.classifiers.features import check_features, dense_unless, other_kind, takes_sparse, without_zero_weights
 from aircl.classifiers.fingerprint import check_mergeable
-from aircl.classifiers.labels import Labels, check_labels
-from aircl.engine import Learner, Rule, Solution, Statistics
-from aircl.engine.backend import FLOATS, NUMPY, Array, NumpyBackend, backend_of, is_tensor
+from aircl.classifiers.inputs import Inputs, check_features, check_weights, without_zero_weights
+from aircl.classifiers.labels import check_labels
+from aircl.classifiers.snapshot import Snapshot
+from aircl.engine import Labels, Learner, Rule, Space, State, Statistics
+from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
+from aircl.engine.learner import BLOCK_BYTES, both_locked
 from aircl.engine.memory import parse_bytes
-from aircl.engine.statistics import BLOCK_BYTES
-from aircl.engine.tensors import check_expanded, check_tensor, on_cpu
+from aircl.expansion.tensors import on_cpu
+
+_ONE_AT_A_TIME = threading.Lock()
+_FIRST_BATCH: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator):
@@ -33,17 +39,19 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     X may be a torch tensor where `takes_tensors`, and then all that is computed from it stays a tensor on its device:
     scores, probabilities, `class_count_`, and predictions unless the labels are strings. A learner holds one kind of
     array on one device; `classes_` is a NumPy array always.
+
+    Notes
+    -----
+    Between threads: every method is safe beside every other, but for `set_params`. What changes the learner (`fit`,
+    `partial_fit`, `merge`, `forget`, `end_phase`) happens one after the other, each as a whole: whatever is raised, an
+    interrupt too, the learner is as before the call or as after it. A prediction sees every change that was completed
+    before it began, and solves if it must; `snapshot` gives a predictor that never does. `save` writes one moment.
     """
 
     takes_tensors: ClassVar[bool] = True
 
-    classes_: Array
-    n_features_in_: int
-    feature_names_in_: Array
-    expansion_: Any
-    backbone_: dict[str, str]  # name and fingerprint, where it is known what made the features
     _learner: Learner
-    _labels: Labels
+    _declared: Labels  # before the first row
 
     # -- what subclasses say --
     def _store_type(self) -> type[Statistics]:
@@ -61,12 +69,32 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Return what is applied to X first, not fitted yet, or None."""
         return getattr(self, "expansion", None)
 
-    def _class_weights(self, count: Array) -> Array:
+    def _class_weights(self, count: Array, labels: Array) -> Array:
         """Return the weight of every class, unscaled, for statistics that fold phases."""
         return np.ones(len(count))
 
     def _check_new_classes(self, new: Array) -> None:
         """Refuse classes that cannot be learned."""
+
+    def _empty_statistics(self, space: Space, inputs: Inputs) -> Statistics:
+        """Return the statistics of nothing, for rows of this width and kind."""
+        return self._store_type().empty(space)
+
+    def _restored_statistics(self, statistics: Statistics) -> Statistics:
+        """Return statistics that were read from a file, with what older files say elsewhere."""
+        return statistics
+
+    def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
+        """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
+        width = max(X.shape[1], getattr(inputs.expansion_, "n_components", 0) or 0)
+        size = max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
+        for start in range(0, X.shape[0], size):
+            part = slice(start, min(start + size, X.shape[0]))
+            yield part, inputs.expanded(X[part] if size < X.shape[0] else X)
+
+    def _rows_to_learn(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
+        """Yield the rows that the statistics are of: the features, unless a subclass learns more."""
+        return self._features(X, inputs)
 
     # -- learning --
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -83,15 +111,11 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        before = self.__dict__.copy()
-        try:
-            self._reset()
-            self._learn(X, y, None, sample_weight, whole=False)
-            if not len(self._labels):
-                raise ValueError("All sample weights are zero, so there is nothing to fit. Give some sample weight.")
-        except BaseException:
-            self.__dict__ = before
-            raise
+        state = self._begun(X, y, None, sample_weight, Labels(), min_samples=1)
+        if isinstance(state, Labels):
+            raise ValueError("All sample weights are zero, so there is nothing to fit. Give some sample weight.")
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_learner", "_declared")}
+        self.__dict__ = {**kept, "_learner": Learner(state)}
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -110,15 +134,74 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        before = self.__dict__.copy()
-        try:
-            if not hasattr(self, "_labels"):
-                self._reset()
-            self._learn(X, y, classes, sample_weight, whole=True)
-        except BaseException:
-            self.__dict__ = before
-            raise
+        if not hasattr(self, "_learner"):
+            with self._beginning():
+                if not hasattr(self, "_learner"):
+                    state = self._begun(X, y, classes, sample_weight, self._known_labels())
+                    if isinstance(state, State):
+                        self._learner = Learner(state)
+                    elif len(state.classes):
+                        self._declared = state
+                    return self
+        self._go_on(X, y, classes, sample_weight)
         return self
+
+    def _beginning(self) -> threading.RLock:
+        """Return the lock of the first batch: before it there is no learner that could have one."""
+        with _ONE_AT_A_TIME:
+            return _FIRST_BATCH.setdefault(self, threading.RLock())
+
+    def _begun(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, declared: Labels, min_samples: int = 0
+    ) -> State | Labels:
+        """Return the state after a first batch, or, if it has no row, the labels that are declared."""
+        self._check_parameters()
+        self._check_kind(X)
+        inputs, X = Inputs.first(type(self).__name__, X, min_samples)
+        labels, weight, declared = self._check_y(X, y, classes, sample_weight, declared)
+        X, labels, weight = without_zero_weights(X, labels, weight)
+        self._check_new_classes(np.unique(labels))
+        if X.shape[0] == 0:
+            return declared
+        inputs = inputs.with_expansion(self._make_expansion(), X, getattr(self, "random_state", None))
+        state = None
+        for part, features in self._rows_to_learn(X, inputs):
+            part_weight = None if weight is None else weight[part]
+            if state is None:
+                backend = backend_of(features)
+                space = Space(features.shape[1], backend.dtype(features), backend, self._memory_limit())
+                check_features(features, part_weight, space.n_features, space.dtype, is_first=True)
+                with backend.computing():
+                    state = State.empty(self._empty_statistics(space, inputs), labels=declared, inputs=inputs)
+            state = self._learned(state, features, labels[part], part_weight)
+        assert state is not None
+        return state
+
+    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        """Learn a batch that is not the first."""
+        self._check_parameters()
+        learner = self._learner
+        inputs = learner.state.inputs
+        self._check_kind(X)
+        X = inputs.check(X)
+        with learner.locked():
+            labels, weight, declared = self._check_y(X, y, classes, sample_weight, learner.state.labels)
+            X, labels, weight = without_zero_weights(X, labels, weight)
+            unique = np.unique(labels)
+            self._check_new_classes(unique[learner.state.labels.match(unique) < 0])
+            state = learner.absorb(room=X.shape[0])
+            if declared is not state.labels:
+                state = state.with_labels(declared)
+            for part, features in self._rows_to_learn(X, inputs):
+                state = self._learned(state, features, labels[part], None if weight is None else weight[part])
+            if state is not learner.state:
+                learner.change(lambda _: state)
+
+    def _learned(self, state: State, features: Array, labels: Array, weight: Array | None) -> State:
+        space = state.statistics.space
+        features = check_features(features, weight, space.n_features, space.dtype)
+        with space.backend.computing():
+            return state.learned(features, labels, weight)
 
     def end_phase(self) -> Self:
         """Close the current phase: seal what waits, fold it (store='pooled'), choose gamma anew.
@@ -128,7 +211,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self : object
         """
         if self._has_learned():
-            self._learner.end_phase(self._class_weights)
+            self._learner.change(lambda state: state.phase_ended(self._class_weights))
         return self
 
     def refresh(self) -> Self:
@@ -139,7 +222,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self : object
         """
         check_is_fitted(self)
-        self._learner.choose_anew()
+        self._learner.change(State.refreshed)
         self._solution()
         return self
 
@@ -160,21 +243,35 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         if not other._has_learned():
             return self
-        before = self.__dict__.copy()
-        try:
-            if not self._has_learned():
-                check_mergeable(self, other)
-                self._begin_as(other)
-            with self._learner.locked_with(other._learner):
-                check_mergeable(self, other)
-                slots, new = self._slots(self._labels.cast(other._labels.seen))
-                declared = self._labels.cast(other._labels.declared)
-                self._learner.merge(other._learner, slots)
-                self._commit_labels(new, declared)
-        except BaseException:
-            self.__dict__ = before
-            raise
+        if not self._has_learned():
+            with self._beginning():
+                if not self._has_learned():
+                    check_mergeable(self, other)
+                    self._check_new_classes(other._learner.state.labels.seen)
+                    theirs = other._learner.sealed()
+                    with theirs.statistics.space.backend.computing():
+                        state = self._empty_like(theirs).merged(theirs)
+                    self._learner = Learner(state)
+                    return self
+        with both_locked(self._learner, other._learner):
+            check_mergeable(self, other)
+            theirs, labels = other._learner.sealed(), self._learner.state.labels
+            seen = labels.cast(theirs.labels.seen)
+            self._check_new_classes(seen[labels.match(seen) < 0])
+            self._learner.change(lambda state: state.merged(theirs))
         return self
+
+    def _empty_like(self, other: State) -> State:
+        """Return the state of an empty learner of the same features as another; keep the classes that were declared."""
+        theirs = other.statistics.space
+        space = Space(theirs.n_features, theirs.dtype, theirs.backend, self._memory_limit())
+        with space.backend.computing():
+            statistics = self._empty_statistics(space, other.inputs)
+        return State.empty(statistics, labels=self._known_labels(), inputs=other.inputs)
+
+    def _known_labels(self) -> Labels:
+        """Return the labels seen or declared so far."""
+        return self._learner.state.labels if hasattr(self, "_learner") else getattr(self, "_declared", Labels())
 
     def forget(self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
         """Unlearn exactly: afterwards it is as if the rows, or the classes, had never been seen.
@@ -197,149 +294,116 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "forget takes either rows with their labels, forget(X=..., y=...), or forget(classes=...)."
             )
+        learner = self._learner
         if classes is not None:
-            slots = self._known_slots(np.unique(self._labels.cast(check_labels(classes))))
-            self._learner.forget_classes(slots.tolist())
-            self._drop_labels(slots.tolist())
+            given = check_labels(classes)
+            learner.change(lambda state: state.without_classes(state.labels.cast(given)))
             return self
-        X = self._check_X(X, reset=False)
-        labels, weight = self._check_y(X, y, sample_weight)
-        X, labels, weight = without_zero_weights(X, labels, weight)
-        unique, inverse = np.unique(labels, return_inverse=True)
-        slots = self._known_slots(unique)
-        store = self._learner.store
-        for _, features in self._rows_to_learn(X, whole=True):
-            features = check_features(features, weight, store.n_features, store.dtype)
-            self._drop_labels(self._learner.forget_rows(features, slots[inverse], weight))
+        self._check_kind(X)
+        X = learner.state.inputs.check(X)
+        with learner.locked():
+            labels, weight, _ = self._check_y(X, y, None, sample_weight, learner.state.labels)
+            X, labels, weight = without_zero_weights(X, labels, weight)
+            state = learner.absorb()
+            space = state.statistics.space
+            for part, features in self._rows_to_learn(X, state.inputs):
+                part_weight = None if weight is None else weight[part]
+                features = check_features(features, part_weight, space.n_features, space.dtype)
+                state = state.without_rows(features, labels[part], part_weight)
+            if state is not learner.state:
+                learner.change(lambda _: state)
         return self
 
-    def _begin_as(self, other: StreamClassifier) -> None:
-        """Become an empty learner of the same features as another; keep the classes that were declared."""
-        labels = getattr(self, "_labels", Labels())
-        self._reset()
-        self._labels = Labels.of(labels.declared)
-        for name in ("n_features_in_", "feature_names_in_", "expansion_", "backbone_"):
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
-        theirs = other._learner.store
-        self._learner = Learner(self._new_store(theirs.n_features, theirs.dtype, theirs.backend))
-
-    def _reset(self) -> None:
-        """Drop everything learned."""
-        learned = {name for name in vars(self) if name.endswith("_") or name in ("_learner", "_labels")}
-        for name in learned:
-            delattr(self, name)
-        self._labels = Labels()
-
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, *, whole: bool) -> None:
-        """Check everything, then learn. The features are made at once (whole) or in blocks, if nothing can be lost."""
-        self._check_parameters()
-        first = not hasattr(self, "_learner")
-        X = self._check_X(X, reset=first, min_samples=0 if whole else 1)
-        labels, weight = self._check_y(X, y, sample_weight)
-        declared = np.zeros(0, dtype=labels.dtype)
-        if classes is not None:
-            declared = self._labels.cast(check_labels(classes))
-            labels = Labels.of(declared).cast(labels)
-        X, labels, weight = without_zero_weights(X, labels, weight)
-        unique, inverse = np.unique(labels, return_inverse=True)
-        slots, new = self._slots(unique)
-        self._check_new_classes(new)
-        if X.shape[0]:
-            if first:
-                self.expansion_ = self._fit_expansion(X)
-            for part, features in self._rows_to_learn(X, whole=whole):
-                part_weight = None if weight is None else weight[part]
-                if not hasattr(self, "_learner"):
-                    backend = backend_of(features)
-                    self._learner = Learner(self._new_store(features.shape[1], backend.dtype(features), backend))
-                store = self._learner.store
-                features = check_features(features, part_weight, store.n_features, store.dtype)
-                store.check_update(slots)
-                n_classes = len(self._labels) + len(new)
-                self._learner.update(features, slots[inverse[part]], part_weight, n_classes)
-        elif first:  # nothing was learned, so the width is not settled either
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-        self._commit_labels(new, declared)
-
-    def _new_store(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend) -> Statistics:
-        with backend.computing():
-            return self._store_type()(n_features, dtype, parse_bytes(getattr(self, "memory_limit", None)), backend)
-
-    def _fit_expansion(self, X: Any) -> Any:
-        """Fit a clone of the expansion on the first batch, with this classifier's seed if it has none of its own."""
-        expansion = self._make_expansion()
-        if expansion is None:
-            return None
-        expansion = clone(expansion)
-        if self.random_state is not None and expansion.get_params(deep=False).get("random_state", 0) is None:
-            expansion.set_params(random_state=self.random_state)
-        return expansion.fit(dense_unless(X, takes_sparse(expansion)), None)  # FrozenEstimator insists on a y
-
-    def _features(self, X: Any, *, whole: bool = False) -> Iterator[tuple[slice, Array]]:
-        """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
-        width = X.shape[1] if not hasattr(self, "_learner") else max(X.shape[1], self._learner.store.n_features)
-        size = X.shape[0] if whole else max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
-        for start in range(0, X.shape[0], max(size, 1)):
-            part = slice(start, min(start + size, X.shape[0]))
-            if self.expansion_ is None:
-                yield part, dense_unless(X[part], False)
-                continue
-            features = self.expansion_.transform(dense_unless(X[part], takes_sparse(self.expansion_)))
-            if is_tensor(X):
-                yield part, check_expanded(self.expansion_, features, X)
-                continue
-            features = np.asarray(dense_unless(features, False))
-            if features.dtype not in FLOATS:
-                features = features.astype(np.float64)
-            yield part, features
-
-    def _rows_to_learn(self, X: Any, *, whole: bool) -> Iterator[tuple[slice, Array]]:
-        """Yield the rows that the statistics are of: the features, unless a subclass learns more."""
-        return self._features(X, whole=whole)
-
-    def _slots(self, unique: Array) -> tuple[Array, Array]:
-        """Return the slot of each label, and the labels that need a new one (numbered from the next free slot)."""
-        slots = self._labels.match(unique)
-        is_new = slots < 0
-        slots[is_new] = len(self._labels) + np.arange(np.count_nonzero(is_new))
-        return slots, unique[is_new]
-
-    def _known_slots(self, unique: Array) -> Array:
-        slots = self._labels.match(unique)
-        if np.any(slots < 0):
-            raise ValueError(f"the classes {unique[slots < 0].tolist()} were never learned, so cannot be forgotten.")
-        return slots
-
-    def _commit_labels(self, new: Array, declared: Array) -> None:
-        """Give slots to new labels, once their samples are safely learned."""
-        if len(new):
-            self._labels.add(new)
-        if len(declared):
-            self._labels.declare(declared)
-        if len(new) or len(declared):
-            self.classes_ = self._labels.classes
-
-    def _drop_labels(self, slots: list[int]) -> None:
-        if slots:
-            self._labels.drop(slots)
-            self.classes_ = self._labels.classes
+    def _memory_limit(self) -> int | None:
+        return parse_bytes(getattr(self, "memory_limit", None))
 
     # -- what was learned --
+    def _state(self, attribute: str) -> State:
+        """Return the state, or fail as an attribute fails that is not there yet, so that hasattr works."""
+        if not hasattr(self, "_learner"):
+            raise AttributeError(f"{type(self).__name__} has no {attribute} before it has learned something.")
+        return self._learner.state
+
+    @property
+    def classes_(self) -> Array:
+        """Labels seen or declared, sorted, shape (C,)."""
+        if not hasattr(self, "_learner") and hasattr(self, "_declared"):
+            return self._declared.classes
+        return self._state("classes_").labels.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        n: int = self._state("n_features_in_").inputs.n_features_in_
+        return n
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns of X, where they have some, shape (n_features_in_,)."""
+        names: Array = self._state("feature_names_in_").inputs.feature_names_in_
+        return names
+
+    @property
+    def expansion_(self) -> Any:
+        """The fitted expansion, or None."""
+        return self._state("expansion_").inputs.expansion_
+
+    @property
+    def backbone_(self) -> dict[str, str]:
+        """Name and fingerprint of what made the features, where it is known."""
+        backbone = self._state("backbone_").inputs.backbone_
+        if backbone is None:
+            raise AttributeError("it is not known what made the features: no backbone_ was noted.")
+        return dict(backbone)
+
+    @backbone_.setter
+    def backbone_(self, backbone: dict[str, str]) -> None:
+        self._state("backbone_")
+        self._learner.change(lambda state: state.with_inputs(state.inputs.with_(backbone_=dict(backbone))))
+
     @property
     def class_count_(self) -> Array:
         """The sum of sample weights of every class, shape (C,)."""
         self._require_learned("class_count_")
-        return self._by_class(self._backend.asarray(self._learner.count))
+        state = self._learner.state
+        return self._by_class(self._backend.asarray(state.count), state.labels)
 
     @property
     def nbytes_(self) -> int:
         """Bytes the statistics take in memory."""
         self._require_learned("nbytes_")
-        return self._learner.store.nbytes
+        return self._learner.state.nbytes
 
     # -- prediction --
+    def snapshot(self) -> Snapshot:
+        """Return an immutable predictor of the last solution; it solves only if there is none by these parameters.
+
+        What was learned since that solution is not in it: `refresh` solves anew.
+
+        Returns
+        -------
+        snapshot : Snapshot
+        """
+        self._require_learned(None)
+        self._check_parameters()
+        rule = self._rule()
+        solved = self._learner.last(rule)
+        if solved is None or getattr(solved.solution, "is_released", False):
+            solved = self._learner.solved(rule)
+            getattr(solved.solution, "temperature", None)  # once it is made, nothing is left to be computed
+        alone = object.__new__(type(self))
+        alone.__dict__.update(self.get_params(deep=False))
+        return Snapshot(alone, solved)
+
+    def _current(self, attribute: str | None = None) -> Snapshot:
+        """Return a predictor of the state as it is now."""
+        self._require_learned(attribute)
+        self._check_parameters()
+        return Snapshot(self, self._learner.solved(self._rule()))
+
+    def _solution(self, attribute: str | None = None) -> Any:
+        return self._current(attribute).solution
+
     def expand(self, X: Any) -> Array:
         """Return the features that X is scored by: the output of the expansion.
 
@@ -351,9 +415,12 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         -------
         features : array of shape (n_samples, f)
         """
-        X = self._check_query(X)
-        blocks = [features for _, features in self._features(X)]
-        return self._backend.concatenate(blocks) if blocks else np.zeros((0, self._learner.store.n_scored))
+        check_is_fitted(self)
+        state = self._learner.state
+        self._check_kind(X)
+        X = state.inputs.check(X)
+        blocks = [features for _, features in self._features(X, state.inputs)]
+        return self._backend.concatenate(blocks) if blocks else np.zeros((0, state.statistics.n_score_features))
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores xW.
@@ -367,9 +434,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
             One column a class; -inf for classes not seen yet. For two classes, the second's minus the first's.
         """
-        X = self._check_query(X)
-        scores = self._fill_unseen([scores for scores in self._scores(X)], X, -np.inf)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return self._query(X).decision_function(X)
 
     def predict(self, X: Any) -> Array:
         """Return the class of highest score, among those seen.
@@ -383,14 +448,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
             For tensors a tensor, unless the labels are strings.
         """
-        X = self._check_query(X)
-        backend = self._backend
-        best = [scores.argmax(1) for scores in self._scores(X)]
-        seen = self._labels.seen[self._labels.order]
-        if seen.dtype.kind == "U":  # there are no tensors of strings
-            best, backend = [backend.to_numpy(block) for block in best], NUMPY
-        seen = backend.asarray(seen)
-        return seen[backend.concatenate(best)] if best else seen[:0]
+        return self._query(X).predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy.
@@ -407,50 +465,32 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         return float(accuracy_score(on_cpu(y), on_cpu(self.predict(X)), sample_weight=on_cpu(sample_weight)))
 
-    def _check_query(self, X: Any) -> Any:
+    def _query(self, X: Any) -> Snapshot:
         check_is_fitted(self)
-        return self._check_X(X, reset=False)
+        self._check_kind(X)
+        return self._current()
 
-    def _scores(self, X: Any) -> Iterator[Array]:
-        """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""
-        solution, store, order = self._solution(), self._learner.store, self._labels.order
-        score = solution.scorer(self._backend.index(order))
-        rows = max(1, BLOCK_BYTES // (len(order) * store.dtype.itemsize))
-        for _, features in self._features(X):
-            features = check_features(features, None, store.n_scored, store.dtype)
-            for start in range(0, len(features), rows):
-                yield score(features[start : start + rows])
-
-    def _fill_unseen(self, blocks: list[Array], X: Any, value: float) -> Array:
-        """Stack blocks of columns of seen classes into columns of all of `classes_`."""
-        backend = self._backend
-        dtype = backend.dtype(blocks[0]) if blocks else self._learner.store.dtype
-        full = backend.zeros((X.shape[0], len(self.classes_)), dtype)
-        full += value
-        if blocks:
-            full[:, backend.index(np.flatnonzero(self._labels.is_seen))] = backend.concatenate(blocks)
-        return full
-
-    def _solution(self, attribute: str | None = None) -> Solution:
-        self._require_learned(attribute)
-        self._check_parameters()
-        return self._learner.solution(self._rule(), self._labels.seen)
-
-    def _by_class(self, values: Array) -> Array:
+    def _by_class(self, values: Array, labels: Labels) -> Array:
         """Bring values by slot into the order of `classes_`, zeros for classes not seen."""
-        backend = self._backend
-        out = backend.zeros((len(self.classes_), *values.shape[1:]), backend.dtype(values))
-        out[backend.index(np.flatnonzero(self._labels.is_seen))] = values[backend.index(self._labels.order)]
+        backend = backend_of(values)
+        out = backend.zeros((len(labels.classes), *values.shape[1:]), backend.dtype(values))
+        out[backend.index(labels.columns)] = values[backend.index(labels.order)]
         return out
+
+    def _learned_by_class(self, attribute: str) -> Array:
+        """Return an attribute of the solution, which is by slot, in the order of `classes_`."""
+        current = self._current()
+        values = getattr(current.solution, attribute)
+        return self._by_class(values, current._solved.labels)
 
     @property
     def _backend(self) -> NumpyBackend:
         """Of the arrays that were learned from."""
-        return self._learner.store.backend if hasattr(self, "_learner") else NUMPY
+        return self._learner.state.statistics.space.backend if hasattr(self, "_learner") else NUMPY
 
     # -- checks --
     def _has_learned(self) -> bool:
-        return hasattr(self, "_learner") and len(self._labels) > 0
+        return hasattr(self, "_learner") and self._learner.state.n_classes > 0
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is anything to predict with."""
@@ -463,32 +503,25 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
                 raise AttributeError(f"{type(self).__name__} has no {attribute} before it has learned something.")
             check_is_fitted(self)
 
-    def _check_X(self, X: Any, *, reset: bool, min_samples: int = 0) -> Any:
-        if not reset and (got := backend_of(X)) != self._backend:
-            raise ValueError(other_kind(self._backend, got))
-        if is_tensor(X):
-            if not self.takes_tensors:
-                raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
-            return check_tensor(self, X, reset=reset, min_samples=min_samples)
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=list(FLOATS), ensure_min_samples=min_samples
-        )
+    def _check_kind(self, X: Any) -> None:
+        """Refuse tensors where they are not taken."""
+        if is_tensor(X) and not self.takes_tensors:
+            raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
 
-    def _check_y(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array | None]:
+    def _check_y(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, known: Labels
+    ) -> tuple[Array, Array | None, Labels]:
+        """Return labels, weights and the labels known so far, with those that are declared now."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels = self._labels.cast(check_labels(y))
+        labels = known.cast(check_labels(y))
         check_consistent_length(X, labels)
+        if classes is not None:
+            known = known.declaring(known.cast(check_labels(classes)))
+            labels = known.cast(labels)
         if sample_weight is None:
-            return labels, None
-        sample_weight = on_cpu(sample_weight)
-        if len(labels) == 0:  # scikit-learn's check insists on at least one sample
-            check_consistent_length(X, sample_weight)
-            return labels, np.zeros(0)
-        weight = _check_sample_weight(
-            sample_weight, labels, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
-        )
-        return labels, np.asarray(weight)
+            return labels, None, known
+        return labels, check_weights(sample_weight, labels), known
 
     def __sklearn_tags__(self) -> Any:
         """Declare what input is taken."""

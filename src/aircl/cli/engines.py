@@ -49,10 +49,10 @@ def learn_apart(
     from aircl.distributed.files import file_shards
 
     goes_on = model.__sklearn_is_fitted__()
-    shards = file_shards(reading.sources, kind, str(model._learner.store.dtype) if goes_on else dtype)
+    shards = file_shards(reading.sources, kind, str(model._learner.state.statistics.space.dtype) if goes_on else dtype)
     learned = model
     if goes_on:
-        if known := [shard.name for shard in shards if shard.id in model._learner.lineage]:
+        if known := [shard.name for shard in shards if shard.id in model._learner.state.lineage]:
             raise ValueError(f"{known[0]} is in the model already, and would be counted twice. Leave it out.")
         learned = clone(model)
         if model.expansion_ is not None:

@@ -63,16 +63,18 @@ def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     Columns are matched by name when a file is opened, so the model is fed bare arrays. `give_feature_names` puts the
     names back before it is written.
     """
-    names = model.__dict__.pop("feature_names_in_", None)
-    return None if names is None else tuple(map(str, names))
+    if not hasattr(model, "feature_names_in_"):
+        return None
+    names = tuple(map(str, model.feature_names_in_))
+    model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
+    return names
 
 
 def give_feature_names(model: AnalyticClassifier, names: Iterable[str] | None) -> None:
-    """Set the model's feature names."""
-    if names is not None:
-        import numpy as np
-
-        model.feature_names_in_ = np.array(list(names), dtype=object)
+    """Set the feature names of a model that has learned something."""
+    if names is not None and hasattr(model, "n_features_in_"):
+        given = list(names)
+        model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(given)))
 
 
 def label_kind(model: AnalyticClassifier) -> LabelKind | None:

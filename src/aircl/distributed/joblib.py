@@ -94,7 +94,7 @@ def fit_joblib(
     try:
         graph = _Graph(plan, scratch, progress)
         _run(graph, plan, workers)
-        like = plan.template._learner.store
+        like = plan.template._learner.state.statistics
         install(classifier, plan.template, (Piece.read(path, like) for path in graph.results()), shards)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -235,8 +235,6 @@ def _learn(work: _Work, shards: list[Shard], files: list[Path]) -> int:
 
 
 def _merge(work: _Work, left: Path, right: Path, total: Path) -> int:
-    like = work.template._learner.store
-    piece = Piece.read(left, like)
-    piece.add(Piece.read(right, like))
-    piece.write(total)
+    like = work.template._learner.state.statistics
+    Piece.read(left, like).merged(Piece.read(right, like)).write(total)
     return 0

@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from aircl.classifiers.fingerprint import fingerprint
 from aircl.classifiers.stream import StreamClassifier
-from aircl.distributed.piece import Piece, add_classes, count_buckets
+from aircl.distributed.piece import Piece, count_buckets, with_classes
 from aircl.distributed.shard import Shard
-from aircl.engine.per_class import PerClass
+from aircl.engine import Learner, State
 
 # Called with the number of shards that are learned, of all shards, and of rows so far.
 Progress = Callable[[int, int, int], None]
@@ -89,7 +89,7 @@ class Plan:
         """Look at the first batch, and deal the shards out in runs of consecutive ones."""
         check_batch_size(batch_size)
         template = begin(classifier, shards, batch_size)
-        return cls(template, deal(shards, parts), count_buckets(template._learner.store), batch_size)
+        return cls(template, deal(shards, parts), count_buckets(template._learner.state.statistics), batch_size)
 
     @property
     def n_shards(self) -> int:
@@ -113,8 +113,9 @@ def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int
                 template: StreamClassifier = clone(classifier)
                 if getattr(template, "store", None) == "pooled":  # fit is one phase, and an open phase is held by class
                     template.set_params(store="per-class")
-                template._begin_as(probe)
-                template._learner.store.check_merge(np.arange(1))  # some statistics cannot be added up at all
+                template._learner = Learner(template._empty_like(probe._learner.state))
+                statistics = template._learner.state.statistics
+                statistics.check_merge(np.arange(1))  # some statistics cannot be added up at all
                 return template
     raise NothingToLearnError("no shard has a row of positive weight, so there is nothing to learn.")
 
@@ -146,9 +147,8 @@ def learn_part(
     piece : Piece
     """
     classifier = copy.deepcopy(template)
-    store = classifier._learner.store
-    if memory is not None and isinstance(store, PerClass):
-        store.keep_below(memory)
+    if memory is not None:
+        classifier._learner.change(lambda state: state.with_default_limit(memory))
     rows = 0
     for shard in shards:
         before = 0
@@ -160,30 +160,25 @@ def learn_part(
                 raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
             before += n
         rows += before
-    store.seal()  # what travels is sealed; what stays must not differ
+    state = classifier._learner.sealed()  # what travels is sealed; what stays must not differ
     ids = frozenset(shard.id for shard in shards)
-    return Piece(classifier._labels, store, ids, fingerprint(classifier), rows)
+    return Piece(state.labels, state.statistics, ids, fingerprint(classifier), rows)
 
 
 def install(
     classifier: StreamClassifier, template: StreamClassifier, pieces: Iterable[Piece], shards: Sequence[Shard]
 ) -> int:
     """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
-    before = classifier.__dict__.copy()
     everything = frozenset(shard.id for shard in shards)
-    rows = 0
-    try:
-        classifier._reset()
-        classifier._begin_as(template)
-        for piece in pieces:
-            if piece.shards != everything:
-                missing = len(everything - piece.shards)
-                raise RuntimeError(f"{missing} of {len(everything)} shards are missing from what was merged.")
-            add_classes(classifier._labels, classifier._learner.store, piece.labels, piece.store)
-            rows += piece.rows
-        classifier._learner.lineage = set(everything)
-        classifier.classes_ = classifier._labels.classes
-    except BaseException:
-        classifier.__dict__ = before
-        raise
+    begun = classifier._empty_like(template._learner.state)
+    labels, statistics, rows = State.empty(begun.statistics).labels, begun.statistics, 0
+    for piece in pieces:
+        if piece.shards != everything:
+            missing = len(everything - piece.shards)
+            raise RuntimeError(f"{missing} of {len(everything)} shards are missing from what was merged.")
+        labels, statistics = with_classes(labels, statistics, piece.labels, piece.store)
+        rows += piece.rows
+    state = State.empty(statistics, labels=labels, inputs=begun.inputs, lineage=everything)
+    kept = {name: value for name, value in classifier.__dict__.items() if name not in ("_learner", "_declared")}
+    classifier.__dict__ = {**kept, "_learner": Learner(state)}
     return rows

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -15,12 +14,11 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from aircl.classifiers.fingerprint import check_same_kind
-from aircl.classifiers.labels import Labels
 from aircl.classifiers.persistence import pack_labels, unpack_labels
-from aircl.engine import Statistics, StoreError
+from aircl.engine import Labels, State, Statistics, StoreError
+from aircl.engine.air import ClassMoments
 from aircl.engine.backend import packed_size
 from aircl.engine.memory import OnDisk
-from aircl.engine.per_class import PerClass
 
 # What a worker takes at a time when it merges class matrices ..
 BUCKET_BYTES = 256 * 2**20
@@ -29,9 +27,9 @@ EXPECTED_CLASSES = 1000
 MOST_BUCKETS = 64
 
 
-@dataclass
+@dataclass(frozen=True)
 class Piece:
-    """Sealed statistics, the labels of their classes, and the shards that are in them.
+    """Sealed statistics, the labels of their classes, and the shards that are in them: a value.
 
     Attributes
     ----------
@@ -58,38 +56,30 @@ class Piece:
                 f"cannot merge: {len(twice)} shards are on both sides and would be counted twice: {twice[0]}, .."
             )
 
-    def add(self, other: Piece) -> None:
-        """Take in what other shards have taught."""
-        self.check(other.shards, other.kind)
-        self.absorb(other.labels, other.store)
-        self.shards |= other.shards
-        self.rows += other.rows
-
-    def absorb(self, labels: Labels, store: Statistics) -> None:
-        """Add the statistics of classes; new ones get the next slots."""
-        add_classes(self.labels, self.store, labels, store)
-
     def merged(self, other: Piece) -> Piece:
-        """Return the sum, and leave both as they are: a task that is run again finds its inputs unchanged."""
-        total = Piece(copy.deepcopy(self.labels), copy.deepcopy(self.store), self.shards, self.kind, self.rows)
-        total.add(other)
-        return total
+        """Return the sum: a task that is run again finds its inputs unchanged."""
+        self.check(other.shards, other.kind)
+        total = self.with_classes(other.labels, other.store)
+        return replace(total, shards=self.shards | other.shards, rows=self.rows + other.rows)
+
+    def with_classes(self, labels: Labels, store: Statistics) -> Piece:
+        """Return the same with the statistics of classes added; new ones get the next slots."""
+        labels, statistics = with_classes(self.labels, self.store, labels, store)
+        return replace(self, labels=labels, store=statistics)
 
     # -- by class --
     @property
     def is_divisible(self) -> bool:
         """Whether classes can be told apart."""
-        return isinstance(self.store, PerClass)
+        return isinstance(self.store, ClassMoments)
 
     def split(self, n_buckets: int) -> list[Piece]:
-        """Return the same in buckets; a class always is in the same one. Nothing is copied, so this one is used up."""
+        """Return the same in buckets; a class always is in the same one. Nothing is copied."""
         if n_buckets == 1:
             return [self]
         bucket = np.array([_bucket(label, n_buckets) for label in self.labels.seen.tolist()], dtype=np.intp)
-        pieces = [self._take(np.flatnonzero(bucket == number)) for number in range(n_buckets)]
-        for empty in pieces[1:]:
-            empty.rows = 0  # counted once
-        return pieces
+        pieces = [self._taken(np.flatnonzero(bucket == number)) for number in range(n_buckets)]
+        return [pieces[0], *(replace(piece, rows=0) for piece in pieces[1:])]  # rows are counted once
 
     def one_by_one(self) -> Iterator[tuple[Labels, Statistics]]:
         """Yield the classes one after the other, or all together where they cannot be told apart."""
@@ -97,14 +87,11 @@ class Piece:
             yield self.labels, self.store
             return
         for slot in range(len(self.labels)):
-            piece = self._take(np.array([slot]))
+            piece = self._taken(np.array([slot]))
             yield piece.labels, piece.store
 
-    def _take(self, slots: Any) -> Piece:
-        assert isinstance(self.store, PerClass)
-        labels = Labels()
-        labels.add(self.labels.seen[slots])
-        return Piece(labels, self.store.part(slots.tolist()), self.shards, self.kind, self.rows)
+    def _taken(self, slots: Any) -> Piece:
+        return replace(self, labels=self.labels.taken(slots), store=self.store.taken(slots))
 
     # -- scratch files, between the processes of one machine --
     def write(self, path: Path) -> None:
@@ -128,31 +115,25 @@ class Piece:
             header = json.loads(file.metadata()["piece"])
             kind = header["kind"]
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        store = type(like).from_arrays(arrays, like.n_features, like.dtype, backend=like.backend)
+        store = type(like).restored(arrays, like.space)
         return cls(unpack_labels(header["labels"]), store, frozenset(header["shards"]), kind, header["rows"])
 
 
-def add_classes(labels: Labels, store: Statistics, more_labels: Labels, more: Statistics) -> None:
-    """Add statistics of classes to others, matched by their labels; new ones get the next slots."""
-    seen = labels.cast(more_labels.seen)
-    slots = labels.match(seen)
-    is_new = slots < 0
-    slots[is_new] = len(labels) + np.arange(np.count_nonzero(is_new))
-    with store.backend.computing():
-        if isinstance(store, PerClass):  # an open phase of `pooled` is that as well
-            merge: Any = PerClass.merge
-            merge(store, more, slots)
-        elif len(slots):
-            store.merge(more, slots)
-    if np.any(is_new):
-        labels.add(seen[is_new])
+def with_classes(labels: Labels, store: Statistics, more_labels: Labels, more: Statistics) -> tuple[Labels, Statistics]:
+    """Return labels and statistics with those of other classes added, matched by label; new ones get the next slots."""
+    if not len(more_labels):
+        return labels, store
+    into = State.empty(store, labels=labels)
+    with store.space.backend.computing():
+        total = into.merged(State.empty(more, labels=more_labels), check=False)
+    return total.labels, total.statistics
 
 
 def count_buckets(store: Statistics) -> int:
     """Return how many buckets of classes to merge apart, so that each is small; it depends on the width alone."""
-    if not isinstance(store, PerClass):
+    if not isinstance(store, ClassMoments):
         return 1
-    class_bytes = packed_size(store.n_features) * store.dtype.itemsize
+    class_bytes = packed_size(store.space.n_features) * store.space.dtype.itemsize
     return min(MOST_BUCKETS, -(-EXPECTED_CLASSES * class_bytes // BUCKET_BYTES))
 
 

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,11 +116,11 @@ def fit_torch(
         _check_alike([head for heads in _agreed(group, learn) for head in heads])
         for left, right in merge_order(len(dealt)):
             if owner[left] == owner[right] == rank:
-                pieces[left].add(pieces.pop(right))
+                pieces[left] = pieces[left].merged(pieces.pop(right))
             elif owner[right] == rank:
                 _send(group, owner[left], pieces.pop(right))
             elif owner[left] == rank:
-                _receive(group, owner[right], pieces[left])
+                pieces[left] = _receive(group, owner[right], pieces[left])
         if rank == 0:
             install(classifier, template, [pieces[0]], shards)
     return classifier
@@ -197,18 +198,15 @@ def _send(group: ProcessGroup | None, to: int, piece: Piece) -> None:
             _send_array(group, to, array.read() if isinstance(array, OnDisk) else array)
 
 
-def _receive(group: ProcessGroup | None, source: int, into: Piece) -> None:
-    """Take in a piece in place, one class after the other."""
+def _receive(group: ProcessGroup | None, source: int, into: Piece) -> Piece:
+    """Return a piece with another one taken in, one class after the other."""
     n_messages, shards, rows = _receive_object(group, source)
     into.check(shards, into.kind)
-    held = into.store
     for _ in range(n_messages):
         labels, forms = _receive_object(group, source)
         arrays = {name: _receive_array(group, source, shape, dtype) for name, shape, dtype in forms}
-        store = type(held).from_arrays(arrays, held.n_features, held.dtype, backend=held.backend)
-        into.absorb(labels, store)
-    into.shards |= shards
-    into.rows += rows
+        into = into.with_classes(labels, type(into.store).restored(arrays, into.store.space))
+    return replace(into, shards=into.shards | shards, rows=into.rows + rows)
 
 
 def _device(group: ProcessGroup | None) -> torch.device:

@@ -1,12 +1,14 @@
-"""Exact, additive statistics and the closed-form solution: AIR without labels, files or estimators."""
+"""Exact, additive statistics and the closed-form solution: AIR without files or estimators."""
 
+from aircl.engine.air import PerClass
 from aircl.engine.gamma import GammaPath
-from aircl.engine.learner import Learner, Rule, Solution
-from aircl.engine.per_class import PerClass
+from aircl.engine.labels import Labels
+from aircl.engine.learner import Learner, Rule, Solution, Solved, State
+from aircl.engine.means import Shared
 from aircl.engine.pooled import Pooled
 from aircl.engine.ridge import GammaMemory, Ridge, RidgeSolution
-from aircl.engine.shared import Shared
-from aircl.engine.statistics import Statistics, StoreError
+from aircl.engine.space import Space, StoreError
+from aircl.engine.statistics import Statistics
 
 STORES: dict[str, type[Statistics]] = {store.name: store for store in (Pooled, PerClass, Shared)}
 
@@ -14,11 +16,17 @@ __all__ = [
     "STORES",
     "GammaMemory",
     "GammaPath",
+    "Labels",
     "Learner",
+    "PerClass",
     "Ridge",
     "RidgeSolution",
     "Rule",
+    "Shared",
     "Solution",
+    "Solved",
+    "Space",
+    "State",
     "Statistics",
     "StoreError",
 ]

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.fft import dct
 from scipy.linalg import blas, lapack
 from scipy.special import log_ndtr, softmax
 
@@ -139,14 +138,6 @@ class NumpyBackend:
         """Put arrays of one shape along a new first axis."""
         return np.stack(arrays)
 
-    def reverse(self, A: Array) -> Array:
-        """Return the rows of A from the last to the first."""
-        return A[::-1]
-
-    def split(self, A: Array, n_parts: int) -> list[Array]:
-        """Return the rows of A in parts of nearly equal size."""
-        return np.array_split(A, n_parts)
-
     # -- numbers --
     def multiply(self, A: Array, factor: float, out: Array) -> None:
         """Write factor A to `out`."""
@@ -156,7 +147,7 @@ class NumpyBackend:
         """Return the squares, float64."""
         return np.square(A, dtype=np.float64)
 
-    def limit(self, A: Array, low: float | None = None, high: float | None = None) -> Array:
+    def clip(self, A: Array, low: float | None = None, high: float | None = None) -> Array:
         """Bring what is below `low` or above `high` to there, in place."""
         return np.clip(A, low, high, out=A)
 
@@ -176,7 +167,7 @@ class NumpyBackend:
         """Return the softmax of every row."""
         return np.asarray(softmax(A, axis=1))
 
-    def peak(self, A: Array) -> float:
+    def max_abs(self, A: Array) -> float:
         """Return the largest absolute value, NaN if there is one, 0 of nothing."""
         return max(abs(float(A.max(initial=0.0))), abs(float(A.min(initial=0.0))))
 
@@ -198,14 +189,13 @@ class NumpyBackend:
         )
         return np.add.reduceat(indicator @ rows, first_run, axis=0, dtype=np.float64)
 
-    def subtract_means(self, rows: Array, mean: Array, start: Array, root_weight: Array | None) -> None:
-        """Subtract `root_weight` times its mean (k, f) from every row, in place; rows as in `class_sums`."""
-        mean = mean.astype(rows.dtype)
-        for i, (first, last) in enumerate(zip(start, np.append(start[1:], len(rows)), strict=True)):
-            if root_weight is None:
-                rows[first:last] -= mean[i]
-            else:
-                rows[first:last] -= root_weight[first:last, None].astype(rows.dtype) * mean[i]
+    def subtract_means(self, rows: Array, mean: Array, start: Array, root_weight: Array | None) -> Array:
+        """Return every row minus `root_weight` times its class's mean (k, f); rows as in `class_sums`."""
+        mean, centred = mean.astype(rows.dtype), np.empty(rows.shape, rows.dtype)
+        for i, (first, last) in enumerate(zip(start.tolist(), [*start[1:].tolist(), len(rows)], strict=True)):
+            scaled = mean[i] if root_weight is None else root_weight[first:last, None].astype(rows.dtype) * mean[i]
+            np.subtract(rows[first:last], scaled, out=centred[first:last])
+        return centred
 
     # -- symmetric matrices, lower --
     def lower_zeros(self, n_features: int, dtype: npt.DTypeLike) -> Array:
@@ -268,18 +258,11 @@ class NumpyBackend:
         eigenvalues, V = np.linalg.eigh(A)
         return eigenvalues, V
 
-    def orthonormal(self, A: Array) -> Array:
-        """Return an orthonormal basis of the columns of A (m, n), m >= n, as columns."""
-        return np.linalg.qr(A)[0]
-
-    def cosine_mix(self, A: Array) -> Array:
-        """Return the orthonormal cosine transform (type II) of the columns of A, which may be overwritten."""
-        return np.ascontiguousarray(dct(A, axis=0, norm="ortho", overwrite_x=True))
-
-    def fix_signs(self, A: Array) -> None:
-        """Make the largest entry of every row positive, in place."""
-        largest = np.take_along_axis(A, np.argmax(np.abs(A), axis=1, keepdims=True), axis=1)
-        A *= np.where(largest < 0, -1, 1).astype(A.dtype)
+    def qr(self, A: Array) -> tuple[Array, Array]:
+        """Return Q and R of A = QR, R upper triangular with a diagonal >= 0; A may be a stack of matrices."""
+        Q, R = np.linalg.qr(A)
+        signs = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+        return Q * signs[..., None, :], R * signs[..., :, None]
 
     def cholesky(self, A: Array, shift: float) -> Array | None:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
-
-# Small batches are collected, since one rank-4096 update costs far less than 64 updates of rank 64 ..
-PENDING_ROWS = 4096
-# .. but not beyond this many bytes, which is enough for wide rows.
-PENDING_BYTES = 64 * 2**20
+from aircl.engine.backend import Array, backend_of
+from aircl.engine.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassRows:
     """Rows sorted by class: `rows[start[i]:stop[i]]` belong to `slots[i]`. The rows are scaled by sqrt(weight)."""
 
     rows: Array  # (n, f)
     root_weight: Array | None  # (n,) square roots of the sample weights; None: all one
-    slots: Array  # (k,) each touched class once
+    slots: Array  # (k,) each touched class once, ascending
     start: Array  # (k,)
     stop: Array  # (k,)
 
@@ -38,10 +33,29 @@ class ClassRows:
         """The weighted sum of the rows of each touched class, shape (k, f), float64."""
         return backend_of(self.rows).class_sums(self.rows, self.start, self.root_weight)
 
-    def subtract_means(self, mean: Array) -> Array:
-        """Subtract the means of the touched classes (k, f) from the (weighted) rows, in place; return the rows."""
-        backend_of(self.rows).subtract_means(self.rows, mean, self.start, self.root_weight)
-        return self.rows
+    def centred(self, mean: Array) -> Array:
+        """Return the rows minus the means of their classes (k, f)."""
+        return backend_of(self.rows).subtract_means(self.rows, mean, self.start, self.root_weight)
+
+    def classes(self, first: int, last: int | None = None) -> ClassRows:
+        """Return the rows of some of the touched classes, as views."""
+        rows = slice(self.start[first], self.stop[-1 if last is None else last - 1])
+        root = None if self.root_weight is None else self.root_weight[rows]
+        part = slice(first, last)
+        shift = rows.start
+        return ClassRows(self.rows[rows], root, self.slots[part], self.start[part] - shift, self.stop[part] - shift)
+
+    def columns(self, columns: slice) -> ClassRows:
+        """Return the same rows with some of their columns."""
+        return replace(self, rows=self.rows[:, columns])
+
+    def where(self, chosen: Array) -> ClassRows:
+        """Return some of the rows, chosen by a boolean for each."""
+        backend, rows = backend_of(self.rows), np.flatnonzero(chosen)
+        root = None if self.root_weight is None else self.root_weight[rows]
+        classes = np.repeat(np.arange(len(self.slots)), self.stop - self.start)[rows]
+        left, start = np.unique(classes, return_index=True)
+        return ClassRows(backend.take(self.rows, rows), root, self.slots[left], start, np.append(start[1:], len(rows)))
 
     def __iter__(self) -> Iterator[tuple[int, Array]]:
         """Yield each touched slot with its rows."""
@@ -49,11 +63,11 @@ class ClassRows:
             yield slot, self.rows[start:stop]
 
 
-def sort_by_class(X: Array, slots: Array, weight: Array | None, out: Array | None = None) -> ClassRows:
-    """Bring the rows of each class together and scale them by the square root of their weight."""
+def sort_by_class(X: Array, slots: Array, weight: Array | None) -> ClassRows:
+    """Bring the rows of each class together and scale them by the square root of their weight. The rows are copied."""
     order = np.argsort(slots, kind="stable")
     backend = backend_of(X)
-    rows = backend.take(X, order, out)
+    rows = backend.take(X, order)
     root = None
     if weight is not None:
         root = np.sqrt(weight[order])
@@ -62,68 +76,44 @@ def sort_by_class(X: Array, slots: Array, weight: Array | None, out: Array | Non
     return ClassRows(rows, root, touched, start, np.append(start[1:], len(slots)))
 
 
-class Pending:
-    """A buffer for rows that wait to be absorbed, at most `capacity` of them.
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Rows that wait to be absorbed: the first ones of a buffer, behind which more are written.
 
-    Parameters
-    ----------
-    n_features : int
-    dtype : dtype
-    backend : backend of the rows
+    The buffer is shared with the value that `added` returns and is only ever written to behind the rows that are there,
+    so an older value stays what it was.
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
-        self.capacity = max(256, min(PENDING_ROWS, PENDING_BYTES // (n_features * dtype.itemsize)))
-        self._shape = (self.capacity, n_features)
-        self._dtype = dtype
-        self._backend = backend
-        self.wipe()
-
-    def wipe(self) -> None:
-        """Drop the buffers: no row stays in memory."""
-        self._rows: Array | None = None
-        self._sorted: Array | None = None
-        self._slots = np.zeros(0, dtype=np.intp)
-        self._weight: Array | None = None
+    space: Space
+    rows: Array | None = None  # (capacity, f)
+    slots: Array = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    weight: Array | None = None
 
     def __len__(self) -> int:
         """Return how many rows wait."""
-        return len(self._slots)
+        return len(self.slots)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffers."""
-        return sum(
-            buffer.nbytes for buffer in (self._rows, self._sorted, self._slots, self._weight) if buffer is not None
-        )
+        """Bytes held."""
+        return sum(held.nbytes for held in (self.rows, self.slots, self.weight) if held is not None)
 
     def count(self, n_classes: int) -> Array:
         """Return the weight of what waits by class, shape (C,)."""
-        return np.bincount(self._slots, self._weight, minlength=n_classes).astype(np.float64)
+        return np.bincount(self.slots, self.weight, minlength=n_classes).astype(np.float64)
 
-    def add(self, X: Array, slots: Array, weight: Array | None) -> None:
-        """Copy rows into the buffer; there must be room."""
-        if self._rows is None:
-            # The system gives the pages when they are written to.
-            self._rows = self._backend.empty(self._shape, self._dtype)
-        held = len(self)
-        self._rows[held : held + len(X)] = X
-        if weight is not None or self._weight is not None:
-            before = np.ones(held) if self._weight is None else self._weight
-            self._weight = np.append(before, np.ones(len(X)) if weight is None else weight)
-        self._slots = np.append(self._slots, slots)
+    def added(self, X: Array, slots: Array, weight: Array | None) -> Waiting:
+        """Return what waits with these rows behind it; there must be room."""
+        held, rows = len(self), self.rows
+        if rows is None:  # the system gives the pages when they are written to
+            rows = self.space.backend.empty((self.space.waiting_rows, self.space.n_features), self.space.dtype)
+        rows[held : held + len(X)] = X
+        if weight is not None or self.weight is not None:
+            before = np.ones(held) if self.weight is None else self.weight
+            weight = np.append(before, np.ones(len(X)) if weight is None else weight)
+        return Waiting(self.space, rows, np.append(self.slots, slots), weight)
 
-    def take(self) -> ClassRows:
-        """Return what waits, sorted by class, and wait for more. The rows are the caller's until `clear`."""
-        assert self._rows is not None
-        if self._sorted is None:
-            self._sorted = self._backend.empty(self._shape, self._dtype)
-        n = len(self)
-        taken = sort_by_class(self._rows[:n], self._slots, self._weight, out=self._sorted[:n])
-        self._slots, self._weight = self._slots[:0], None
-        return taken
-
-    def clear(self) -> None:
-        """Blot out the rows that were taken, so that no more than `capacity` rows are ever in memory."""
-        if self._sorted is not None:
-            self._sorted[:] = 0.0
+    def sorted(self) -> ClassRows:
+        """Return a sorted copy of what waits."""
+        assert self.rows is not None
+        return sort_by_class(self.rows[: len(self)], self.slots, self.weight)

@@ -1,136 +1,97 @@
 """A second moment held as few rows: R (r, f) with R'R = A_y, for a class with fewer samples than features.
 
-The rows are rotated, R = U'X with XX' = U L U', which is L^(1/2) V' of A_y: a function of A_y alone. A QR factor is
-not, and can return raw rows when leading columns are zero, as after a ReLU.
+X and QX have the same second moment for every orthogonal Q. The representative that is kept is R = HQ'X with QT = XD a
+QR decomposition: D (f, n) are fixed directions, T is upper triangular with a positive diagonal, H is a fixed orthogonal
+matrix. Another orthogonal P in PX changes Q to PQ, so R depends on X'X alone, also where eigenvalues repeat; and every
+row of R is a mix of all rows of X. What R tells, X'X tells: of a class with fewer samples than features that is every
+row up to a rotation of all, and for one or two samples, or non-negative sparse features, often the rows themselves.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.fft import dct
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
-from aircl.engine.statistics import StoreError, rounding
+from aircl.engine.backend import Array, NumpyBackend, backend_of
+from aircl.engine.space import StoreError
 
-# Rows that come in a trickle are mixed together with this many earlier ones: enough to mix, few enough to be cheap.
-TAIL = 16
+# Rows that come in a trickle are put into this form in groups of so many: cheap, and no row stays as it came.
+GROUP = 16
 
 
-def rotate(X: Array) -> Array:
-    """Return R with R'R = X'X that depends on X'X alone, and has no more rows than X has rank.
+@lru_cache(maxsize=64)
+def _directions(n_features: int, n: int, dtype: np.dtype[Any], backend: NumpyBackend) -> tuple[Array, Array]:
+    """Return D (f, n), whose columns are the same for every n, and H (n, n), a cosine transform in float64."""
+    normal = np.random.default_rng(0).standard_normal((n, n_features), dtype=np.float32)
+    D = np.ascontiguousarray(normal.T.astype(dtype))
+    return backend.asarray(D), backend.asarray(dct(np.eye(n), axis=0, norm="ortho"))
 
-    Cost O(r^2 f + r^3). Orthogonal rows are eigenvectors themselves (common in sparse data), so a fixed orthogonal
-    mix, a cosine transform across the rows, follows: no row of R is a row of X.
-    """
-    if len(X) == 0:
+
+def factor(X: Array) -> Array:
+    """Return R with R'R = X'X that depends on X'X alone, and has no more rows than X has rank. Cost O(n^2 f)."""
+    n, backend = len(X), backend_of(X)
+    if n == 0:
         return X
-    backend = backend_of(X)
-    eigenvalues, U = backend.eigh(backend.double(X @ X.T))
-    R = backend.cast(backend.reverse(U.T), X.dtype) @ X
-    # Null directions come out at rounding level, far below any direction that the data has.
-    null = 8 * np.finfo(backend.dtype(X)).eps * np.sqrt(max(float(eigenvalues[-1]), 0.0) * len(X))
-    R = R[backend.square(R).sum(1) > null**2]
-    backend.fix_signs(R)
-    return backend.cosine_mix(R) if len(R) else R
+    make = _directions if n <= GROUP + 1 else _directions.__wrapped__
+    Q, T = backend.qr(backend.double(X @ make(X.shape[1], n, backend.dtype(X), backend)[0]))
+    # Rows of T at rounding level are directions that X does not have: far below any that it has.
+    null = 8 * np.finfo(backend.dtype(X)).eps * n * float(backend.square(X).sum()) ** 0.5
+    kept = np.flatnonzero(backend.to_numpy(backend.square(T).sum(1)) > null**2)
+    _, H = make(1, len(kept), backend.dtype(X), backend)
+    R: Array = backend.cast(H @ backend.take(Q.T, kept), X.dtype) @ X
+    return R
 
 
-def mix(X: Array) -> Array:
-    """Return as many rows with the same X'X, none of them a row of X. Cost O(r^2 f).
+def grouped(X: Array) -> Array:
+    """Return rows with the same X'X: every 16 rows replaced by their factor, the last 17 if one is left. O(16 n f)."""
+    backend, whole = backend_of(X), len(X) // GROUP * GROUP
+    if whole == len(X) - 1:
+        whole = max(whole - GROUP, 0)
+    if whole == 0:
+        return factor(X)
+    groups = X[:whole].reshape(-1, GROUP, X.shape[1])
+    D, H = _directions(X.shape[1], GROUP, backend.dtype(X), backend)
+    Q, _ = backend.qr(backend.double(groups @ D))
+    R = (backend.cast(H @ Q.swapaxes(1, 2), X.dtype) @ groups).reshape(whole, X.shape[1])
+    return R if whole == len(X) else backend.concatenate([R, factor(X[whole:])])
 
-    A rotation that the rows decide themselves: the reflection at v = XX'1, and a cosine transform, which mixes rows
-    that the reflection leaves alone. Cheaper than `rotate`, but not a function of X'X alone.
+
+def without_rows(R: Array, X: Array) -> Array:
+    """Return the factor of R'R - X'X.
+
+    R <- (I - a'a)^(1/2) R with aR = X, evaluated in an orthonormal basis Q of the row space: with R = KQ and X = cQ it
+    is the square root of K'K - c'c, so near-duplicate rows and a rank-deficient R'R do no harm.
+
+    Raises
+    ------
+    StoreError
+        If R'R - X'X is not a sum of squares, beyond rounding: X was not learned.
     """
-    backend = backend_of(X)
-    if len(X) < 2:
-        return backend.copy(X)
-    v = backend.double(X @ X.sum(0))
-    norm = float(v @ v) or 1.0
-    reflection = backend.asarray(np.eye(len(X))) - (2.0 / norm) * v[:, None] * v
-    return backend.cast(backend.cosine_mix(reflection), X.dtype) @ X
+    backend, dtype = backend_of(R), backend_of(R).dtype(R)
+    wide, X = backend.double(R), backend.double(X)
+    Q = backend.qr(wide.T)[0].T  # (r, f)
+    K, c = wide @ Q.T, X @ Q.T
+    outside = float(backend.square(X - c @ Q).sum())
+    eigenvalues, P = backend.eigh(K.T @ K - c.T @ c)
+    trace = float(backend.square(wide).sum())
+    slack = rounding_tolerance(dtype, len(R) + len(X), trace)
+    if outside > slack or (len(eigenvalues) and eigenvalues[0] < -slack):
+        raise StoreError(
+            "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
+            "with this class (or not in this form). Nothing was changed."
+        )
+    # Directions below the rounding of the difference are noise of what was removed.
+    keep = eigenvalues > float(np.finfo(dtype).eps) * trace
+    left = (eigenvalues[keep] ** 0.5)[:, None] * (P[:, keep].T @ Q)
+    return factor(backend.cast(left, R.dtype))
 
 
-class Factor:
-    """Rows R with R'R = A_y, kept in blocks, each mixed when it came; `seal` makes them one.
+def rounding_tolerance(dtype: np.dtype[Any], size: int, trace: float) -> float:
+    """Return how far below zero rounding alone can push an eigenvalue of a difference of sums of squares.
 
-    Parameters
-    ----------
-    n_features : int
-    dtype : dtype
-    backend : backend of the rows
+    `trace` is that of what was summed, `size` the number of terms an error can pile up over.
     """
-
-    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
-        self.blocks: list[Array] = []
-        self._dtype = dtype
-        self._backend = backend
-        self._empty = backend.zeros((0, n_features), dtype)
-        self._sealed = True
-
-    @classmethod
-    def of(cls, R: Array) -> Factor:
-        """Wrap a sealed factor."""
-        backend = backend_of(R)
-        factor = cls(R.shape[1], backend.dtype(R), backend)
-        factor.blocks = [R]
-        return factor
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return sum(map(len, self.blocks))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(block.nbytes for block in self.blocks)
-
-    def append(self, X: Array) -> None:
-        """A_y += X'X. No row of X is kept, unless it is all there is."""
-        if self.blocks and len(X) < TAIL:
-            last = self.blocks.pop()
-            if len(last) > 2 * TAIL:
-                self.blocks.append(self._backend.copy(last[:-TAIL]))
-                last = last[-TAIL:]
-            X = self._backend.concatenate([last, X])
-        n_blocks = max(1, len(X) // TAIL)
-        self.blocks += [mix(part) for part in self._backend.split(X, n_blocks)]
-        self._sealed = False
-
-    def seal(self) -> None:
-        """Make the factor a function of A_y alone."""
-        if not self._sealed:
-            self.blocks = [rotate(self.rows())]
-            self._sealed = True
-
-    def rows(self) -> Array:
-        """Return R, shape (r, f)."""
-        return self._backend.concatenate(self.blocks) if self.blocks else self._empty
-
-    def subtract(self, X: Array) -> Factor:
-        """Return the factor of A_y - X'X.
-
-        R <- (I - a'a)^(1/2) R with aR = X, evaluated in an orthonormal basis Q of the row space: with R = KQ and
-        X = cQ it is the square root of K'K - c'c, so near-duplicate rows and a rank-deficient A_y do no harm.
-
-        Raises
-        ------
-        StoreError
-            If A_y - X'X is not a sum of squares, beyond rounding: X was not learned.
-        """
-        backend = self._backend
-        R, X = backend.double(self.rows()), backend.double(X)
-        Q = backend.orthonormal(R.T).T  # (r, f)
-        K, c = R @ Q.T, X @ Q.T
-        outside = float(backend.square(X - c @ Q).sum())
-        eigenvalues, P = backend.eigh(K.T @ K - c.T @ c)
-        energy = float(backend.square(R).sum())
-        slack = rounding(self._dtype, len(R) + len(X), energy)
-        if outside > slack or (len(eigenvalues) and eigenvalues[0] < -slack):
-            raise StoreError(
-                "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
-                "with this class (or not in this form). Nothing was changed."
-            )
-        # Directions below the rounding of the difference are noise of what was removed.
-        keep = eigenvalues > float(np.finfo(self._dtype).eps) * energy
-        left = (eigenvalues[keep] ** 0.5)[:, None] * (P[:, keep].T @ Q)
-        return Factor.of(rotate(backend.cast(left, self._dtype)))
+    return float(64 * np.finfo(dtype).eps * np.sqrt(max(size, 1)) * trace)

@@ -1,4 +1,4 @@
-"""gamma chooses itself, from the statistics alone: no sample is kept or set aside.
+"""gamma is chosen from the statistics alone: no sample is kept or set aside.
 
 The criterion is the log of the classes' squared error plus the log odds of a misclassification, both as they are for
 samples that were not learned. The error has sharp minima but is not what a classifier is for; the odds are, but rest on
@@ -14,9 +14,9 @@ in the geometric mean over classes. A_y is taken as the class's own where the st
 classes share; L_y is the mean of these estimates. Each alone can vanish or explode for some classes when there are more
 features than samples and W interpolates.
 
-*Odds of a miss*: a new sample of class y is normal around the class's true mean with covariance S. Its scores have the
-covariance W'S W. Their mean is not W'm_y, for W has seen the noise e in m_y = mu_y + e. With K_0, which has not, and
-a = pi_y n_y, K m_y is K_0 m_y / (1 + a m_y'K_0 m_y), so that the scores at mu_y are in expectation
+*Odds of an error*: a new sample of class y is normal around the class's true mean with covariance S. Its scores have
+the covariance W'S W. Their mean is not W'm_y, for W has seen the noise e in m_y = mu_y + e. With K_0, which has not,
+and a = pi_y n_y, K m_y is K_0 m_y / (1 + a m_y'K_0 m_y), so that the scores at mu_y are in expectation
 
     (1 + t_y) W'm_y - t_y 1_y,   t_y = pi_y tr(K S),
 
@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aircl.engine.backend import Array, backend_of
+from aircl.engine.problem import Problem
 
 # Relative to the mean eigenvalue of the weighted second moments: four points a decade.
 GRID = np.logspace(-4, 2, 25)
@@ -49,6 +50,8 @@ class GammaPath:
     gamma : array of shape (g,)
     criterion : array of shape (g,)
         Mean over classes of the log of the leave-one-out error, plus the log odds of a misclassification.
+    error : array of shape (g,) or None
+        The first of the two. None: it was read from a file that does not have it.
 
     Examples
     --------
@@ -62,48 +65,80 @@ class GammaPath:
 
     gamma: Array
     criterion: Array
+    error: Array | None = None
+
+    @property
+    def _best(self) -> int:
+        return len(self.gamma) - 1 - int(np.argmin(self.criterion[::-1]))
 
     @property
     def best(self) -> float:
         """The gamma of least criterion; the largest of several."""
-        return float(self.gamma[::-1][np.argmin(self.criterion[::-1])])
+        return float(self.gamma[self._best])
+
+    @property
+    def least_error(self) -> float | None:
+        """The log of the leave-one-out error at the best gamma."""
+        return None if self.error is None else float(self.error[self._best])
 
 
-def gamma_grid(G: Array) -> Array:
-    """Return the grid for second moments G; they may be all zero."""
-    mean_eigenvalue = backend_of(G).trace(G) / len(G)
-    return GRID * (mean_eigenvalue or 1.0)
+def choose_gamma(problem: Problem) -> GammaPath:
+    """Search the grid. Cost O(f^3), and O(C f^2) for each gamma."""
+    spectrum = Spectrum(problem)
+    gammas = GRID * (float(spectrum.eigenvalues.mean()) or 1.0)
+    shrinkage = spectrum.shrinkage(gammas)
+    error = log_error(estimated_losses(problem, spectrum, shrinkage))
+    odds = log_error_odds(spectrum, shrinkage, spectrum.within, problem.uncertainty(spectrum.within))
+    return GammaPath(gammas * spectrum.unit**2, error + odds, error)
+
+
+def leave_one_out_error(problem: Problem, gamma: float) -> float:
+    """Return the log of the leave-one-out error at one gamma. Cost O(f^3)."""
+    spectrum = Spectrum(problem)
+    shrinkage = spectrum.shrinkage(np.array([gamma]) / spectrum.unit**2)
+    return float(log_error(estimated_losses(problem, spectrum, shrinkage))[0])
+
+
+def estimated_losses(problem: Problem, spectrum: Spectrum, shrinkage: Array) -> list[Array]:
+    """Return estimates of every class's leave-one-out error, shape (g, C) each: with one scatter, and with its own."""
+    losses = shared_losses(spectrum, shrinkage, spectrum.within)
+    if problem.moments is not None:
+        from aircl.engine.probes import Probes
+
+        probes = Probes(spectrum, shrinkage)
+        backend = spectrum.backend
+        traces = [backend.stack(list(probes.of(moment, slot))) for slot, moment in enumerate(problem.moments)]
+        losses.append(own_losses(spectrum, shrinkage, backend.stack(traces) / spectrum.unit**2))
+    return losses
 
 
 class Spectrum:
     """The weighted second moments in their eigenbasis: one eigendecomposition serves every gamma.
 
+    All is in units of a power of two near the root of the mean eigenvalue, so that features of any scale give the same
+    numbers: gamma, G and S_w are divided by unit^2, means by unit.
+
     Parameters
     ----------
-    G : array of shape (f, f)
-        Weighted second moments, lower triangle.
-    sums : array of shape (C, f)
-        Class sums s_y.
-    count, pi : arrays of shape (C,)
-        Class counts and scaled class weights.
+    problem : Problem
 
     Notes
     -----
     Cost O(f^3 + C f^2).
     """
 
-    def __init__(self, G: Array, sums: Array, count: Array, pi: Array) -> None:
-        backend = self.backend = backend_of(G)
-        eigenvalues, self.V = backend.eigh(backend.symmetric(G))
+    def __init__(self, problem: Problem) -> None:
+        backend = self.backend = problem.backend
+        mean_eigenvalue = backend.trace(problem.G) / len(problem.G)
+        self.unit = float(np.ldexp(1.0, int(np.frexp(mean_eigenvalue**0.5)[1])))
+        eigenvalues, self.V = backend.eigh(backend.symmetric(problem.G / self.unit**2))
         self.eigenvalues = backend.double(eigenvalues).clip(min=0.0)
-        self.count, self.pi = backend.asarray(count), backend.asarray(pi)
-        self.means = backend.cast(sums / self.count[:, None], G.dtype) @ self.V  # m_y in the eigenbasis, (C, f)
-        self.B = self.means * backend.column(pi * count, self.means)  # pi_y s_y, so that W = K B', (C, f)
-
-    def rotated(self, A: Array) -> Array:
-        """Return a symmetric A, given in its lower triangle, in the eigenbasis. Cost O(f^3)."""
-        rotated: Array = self.V.T @ self.backend.symmetric(self.backend.cast(A, self.V.dtype)) @ self.V
-        return rotated
+        self.count, self.pi = backend.asarray(problem.count), backend.asarray(problem.pi)
+        means = problem.sums / (self.count[:, None] * self.unit)
+        self.means = backend.cast(means, problem.G.dtype) @ self.V  # m_y in the eigenbasis, (C, f)
+        self.B = self.means * backend.column(problem.pi * problem.count, self.means)  # pi_y s_y, W = K B', (C, f)
+        scaled = backend.symmetric(backend.cast(problem.within / self.unit**2, self.V.dtype))
+        self.within: Array = self.V.T @ scaled @ self.V  # S_w in the eigenbasis
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -187,30 +222,7 @@ def log_error(losses: list[Array]) -> Array:
     return backend.to_numpy(backend.log(backend.stack(losses).mean(0)).mean(1))
 
 
-def doubt(within: Array, weight: Array, count: Array) -> float:
-    """Return how little S_w tells of the scatter of a class, from 0 to 1.
-
-    It tells of the classes that it is made of: nothing is missed if all have the same share in it, much if one has
-    nearly all. And it is made of samples, of which it has the noise: (1 + r) / n of its squared norm, with
-    r = tr^2(S) / tr(S^2) the number of directions that it extends in.
-
-    Parameters
-    ----------
-    within : array of shape (f, f)
-        S_w, complete.
-    weight, count : arrays of shape (C,)
-        The weight of a sample of each class in S_w, and the class counts.
-    """
-    backend, share = backend_of(within), weight * count
-    evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class
-    imbalance = (len(count) / evenness - 1.0) / max(len(count) - 1, 1)
-    directions = backend.trace(within) ** 2 / max(float(backend.square(within).sum()), 1e-300)
-    n = share.sum() ** 2 / (weight @ share)  # as many samples of equal weight tell as much
-    noise = min((1.0 + directions) / n, 1.0)
-    return float(1.0 - (1.0 - imbalance) * (1.0 - noise))
-
-
-def log_odds_of_a_miss(spectrum: Spectrum, shrinkage: Array, within: Array, unlike: float) -> Array:
+def log_error_odds(spectrum: Spectrum, shrinkage: Array, within: Array, uncertainty: float) -> Array:
     """Return the log odds that a new sample is misclassified, every class equally likely, shape (g,).
 
     Parameters
@@ -219,9 +231,9 @@ def log_odds_of_a_miss(spectrum: Spectrum, shrinkage: Array, within: Array, unli
     shrinkage : array of shape (g, f)
     within : array of shape (f, f)
         S_w in the eigenbasis.
-    unlike : float
+    uncertainty : float
         How much of a class's scatter may lie in any direction instead of where S_w has it, and where K is small for
-        that reason; `doubt` tells.
+        that reason; `Problem.uncertainty` tells.
 
     Notes
     -----
@@ -239,14 +251,14 @@ def log_odds_of_a_miss(spectrum: Spectrum, shrinkage: Array, within: Array, unli
     # For a new sample S_w comes with n - C in place of n, and undone is what W and K made of these very samples.
     unbiased = float(spectrum.count.sum()) / spectrum.degrees_of_freedom
     new = 1.0 / (1.0 - spectrum.in_pooled_scatter(leverage_of_scatter))
-    in_any_direction = unlike * unbiased * backend.trace(within) / len(within)
-    noise = (1.0 - unlike) * unbiased * leverage_of_scatter * new + in_any_direction * shrinkage.sum(1)  # tr(K S)
+    in_any_direction = uncertainty * unbiased * backend.trace(within) / len(within)
+    noise = (1.0 - uncertainty) * unbiased * leverage_of_scatter * new + in_any_direction * shrinkage.sum(1)  # tr(K S)
 
     right = []
     for i, d in enumerate(backend.cast(shrinkage, B.dtype)):
         W = B * d
         scores = backend.double(means @ W.T)  # w_z'm_y, (k, k)
-        covariance = (1.0 - unlike) * unbiased * new[i] ** 2 * backend.double(W @ within @ W.T)
+        covariance = (1.0 - uncertainty) * unbiased * new[i] ** 2 * backend.double(W @ within @ W.T)
         covariance += in_any_direction * backend.double(W @ W.T)
         t = (pi * noise[i])[:, None]
         margin = (scores.diagonal()[:, None] - scores) * (1.0 + t) - t + own

@@ -1,4 +1,8 @@
-"""The engine's core: a store and a rule become a solution, lazily and once, safely between threads."""
+"""The state of a learner, changed as a whole, and the one solution that was last made of it.
+
+A `State` is a value: every change makes another one, and a learner has changed when its `state` is another. So
+whatever is raised, wherever, a learner is as before or as after, and whoever reads a state reads one moment.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,204 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
 
 from aircl.engine.backend import Array
-from aircl.engine.memory import OnDisk
-from aircl.engine.statistics import Statistics
+from aircl.engine.batch import ClassRows, Waiting, sort_by_class
+from aircl.engine.labels import Labels
+from aircl.engine.space import Space
+from aircl.engine.statistics import Statistics, Stored
 
-if TYPE_CHECKING:
-    from aircl.engine.ridge import GammaMemory
+# Larger batches are added in blocks of about this many bytes.
+BLOCK_BYTES = 128 * 2**20
 
 
-class Solution(Protocol):
-    """What a rule made of the statistics, in one state of them.
+@dataclass(frozen=True, eq=False)
+class State:
+    """Labels and statistics at one moment, and the rows that are on their way into the statistics.
 
     Attributes
     ----------
-    rule : Rule
-        What made it.
+    statistics : Statistics
+        Without the rows that wait.
+    labels : Labels
+        Of all classes that a row was seen of.
+    waiting : Waiting
+    batch : ClassRows or None
+        Rows that no longer wait, sorted by class, of which the first classes are in the statistics already.
+    inputs : object
+        What the rows were made of: the classifier's business.
+    lineage : frozenset of str
+        One id per learner whose samples are in the statistics: what was merged once is not merged again.
+    version : int
+        One more after every change.
+    epoch : int
+        One more whenever gamma is to be chosen anew.
+    """
+
+    statistics: Statistics
+    labels: Labels
+    waiting: Waiting
+    batch: ClassRows | None = None
+    inputs: Any = None
+    lineage: frozenset[str] = field(default_factory=lambda: frozenset({uuid.uuid4().hex}))
+    version: int = 0
+    epoch: int = 0
+
+    @classmethod
+    def empty(cls, statistics: Statistics, **more: Any) -> State:
+        """Return the state in which nothing was learned."""
+        return cls(statistics, more.pop("labels", Labels()), Waiting(statistics.space), **more)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes that were seen."""
+        return len(self.labels)
+
+    @property
+    def count(self) -> Array:
+        """n_y by slot, rows that wait included, shape (C,)."""
+        count = self.waiting.count(self.n_classes)
+        count[: self.statistics.n_classes] += self.statistics.count
+        if self.batch is not None:
+            count[self.batch.slots] += self.batch.count
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in memory."""
+        return self.statistics.nbytes + self.waiting.nbytes + (0 if self.batch is None else self.batch.rows.nbytes)
+
+    def _changed(self, *, anew: bool, **parts: Any) -> State:
+        return replace(self, version=self.version + 1, epoch=self.epoch + anew, **parts)
+
+    # -- rows on their way --
+    @property
+    def is_absorbed(self) -> bool:
+        """Whether all rows are in the statistics."""
+        return self.batch is None and len(self.waiting) == 0
+
+    def step(self) -> State:
+        """Return the same, one step further: what was learned does not change, only where it is."""
+        if self.batch is None:
+            return replace(self, batch=self.waiting.sorted(), waiting=Waiting(self.statistics.space))
+        statistics = self.statistics.padded(self.n_classes)
+        n = statistics.first_step(self.batch)
+        rest = self.batch.classes(n) if n < len(self.batch.slots) else None
+        return replace(self, statistics=statistics.plus(self.batch.classes(0, n)), batch=rest)
+
+    def absorbed(self) -> State:
+        """Return the same with all rows in the statistics, which have every class."""
+        state = self
+        while not state.is_absorbed:
+            state = state.step()
+        if state.statistics.n_classes < self.n_classes:
+            state = replace(state, statistics=state.statistics.padded(self.n_classes))
+        return state
+
+    def sealed(self) -> State:
+        """Return the same without anything that is a raw row of a class of three or more samples."""
+        state = self.absorbed()
+        waiting = Waiting(state.statistics.space)
+        return replace(state, statistics=state.statistics.sealed(), waiting=waiting)
+
+    # -- change --
+    def learned(self, X: Array, labels: Array, weight: Array | None = None) -> State:
+        """Return the state after rows X (n, f). Cost O(n f^2), amortised; the rows are copied."""
+        unique, inverse = np.unique(labels, return_inverse=True)
+        known, slots = self.labels.with_slots(unique)
+        self.statistics.check_update(slots)
+        state = self._changed(anew=False, labels=known)
+        if len(X) <= self.statistics.space.waiting_rows:
+            if len(state.waiting) + len(X) > self.statistics.space.waiting_rows:
+                state = state.absorbed()
+            return replace(state, waiting=state.waiting.added(X, slots[inverse], weight))
+        state, space = state.absorbed(), self.statistics.space
+        block, statistics = max(space.waiting_rows, BLOCK_BYTES // X[:1].nbytes), state.statistics
+        for start in range(0, len(X), block):
+            part = slice(start, start + block)
+            rows = sort_by_class(X[part], slots[inverse[part]], None if weight is None else weight[part])
+            statistics = statistics.plus(rows, reserve=self.statistics.nbytes)
+        return replace(state, statistics=statistics)
+
+    def with_default_limit(self, limit: int) -> State:
+        """Return the same, empty of rows, with another limit of memory where the caller has not set one."""
+        assert self.n_classes == 0
+        space = replace(self.statistics.space, default_limit=limit)
+        statistics = self.statistics.in_space(space)
+        return replace(self, statistics=statistics, waiting=Waiting(statistics.space))
+
+    def merged(self, other: State, *, check: bool = True) -> State:
+        """Return the state after everything that another one has learned, which is sealed."""
+        state, seen = self.sealed(), self.labels.cast(other.labels.seen)
+        unique, where = np.unique(seen, return_index=True)
+        labels, slots_of_unique = self.labels.with_slots(unique)
+        slots = np.empty(len(seen), dtype=np.intp)
+        slots[where] = slots_of_unique
+        if check:
+            state.statistics.check_merge(slots)
+        return state._changed(
+            anew=True,
+            statistics=state.statistics.merged(other.statistics, slots),
+            labels=labels.declaring(self.labels.cast(other.labels.declared)),
+            lineage=self.lineage | other.lineage,
+        )
+
+    def without_rows(self, X: Array, labels: Array, weight: Array | None = None) -> State:
+        """Return the state as if rows had not been learned; classes that have no row left are gone."""
+        state = self.sealed()
+        unique, inverse = np.unique(labels, return_inverse=True)
+        slots = state._known(unique)
+        statistics, emptied = state.statistics.minus(sort_by_class(X, slots[inverse], weight))
+        gone = emptied.tolist()
+        return state._changed(
+            anew=True,
+            statistics=statistics.dropped(gone).sealed() if gone else statistics.sealed(),
+            labels=state.labels.without(gone) if gone else state.labels,
+        )
+
+    def without_classes(self, labels: Array) -> State:
+        """Return the state as if classes had never been seen."""
+        state = self.sealed()
+        slots = state._known(np.unique(labels)).tolist()
+        statistics = state.statistics.without_classes(slots)
+        return state._changed(anew=True, statistics=statistics, labels=state.labels.without(slots))
+
+    def _known(self, unique: Array) -> Array:
+        slots = self.labels.match(unique)
+        if np.any(slots < 0):
+            raise ValueError(f"the classes {unique[slots < 0].tolist()} were never learned, so cannot be forgotten.")
+        return slots
+
+    def phase_ended(self, weights: Callable[[Array, Array], Array]) -> State:
+        """Return the state after the open phase; the class weights are a function of counts and labels."""
+        state = self.sealed()
+        statistics = state.statistics.closed_phase(weights(state.count, state.labels.seen))
+        return state._changed(anew=True, statistics=statistics)
+
+    def with_labels(self, labels: Labels) -> State:
+        """Return the same with more labels declared."""
+        return self._changed(anew=False, labels=labels)
+
+    def with_inputs(self, inputs: Any) -> State:
+        """Return the same with something else noted about where the rows come from."""
+        return self._changed(anew=False, inputs=inputs)
+
+    def with_statistics(self, change: Callable[[Any], Statistics]) -> State:
+        """Return the state with other statistics of the same samples, made of those that there are."""
+        state = self.absorbed()
+        return state._changed(anew=True, statistics=change(state.statistics))
+
+    def refreshed(self) -> State:
+        """Return the same state, for which gamma is to be chosen anew."""
+        return self._changed(anew=True)
+
+
+class Solution(Protocol):
+    """What a rule made of a state.
 
     Examples
     --------
@@ -31,25 +215,21 @@ class Solution(Protocol):
 
     >>> import numpy as np
     >>> class Counts:
-    ...     def __init__(self, rule, count):
-    ...         self.rule, self.count = rule, count
+    ...     def __init__(self, count):
+    ...         self.count = count
     ...     def scorer(self, order):
     ...         return lambda X: np.tile(self.count[order], (len(X), 1))
-    >>> score = Counts(None, np.array([5.0, 2.0, 9.0])).scorer(np.array([2, 0, 1]))
+    >>> score = Counts(np.array([5.0, 2.0, 9.0])).scorer(np.array([2, 0, 1]))
     >>> score(np.zeros((2, 4))).tolist()
     [[9.0, 5.0, 2.0], [9.0, 5.0, 2.0]]
     """
-
-    @property
-    def rule(self) -> Rule:
-        """The rule."""
 
     def scorer(self, order: Array) -> Callable[[Array], Array]:
         """Return the function from features (n, f) to scores (n, C) of the classes, in this order of their slots."""
 
 
 class Rule(Protocol):
-    """How statistics become a solution: parameters that may change without learning anything anew. Rules compare.
+    """How a state becomes a solution: parameters that may change without learning anything anew. Rules compare.
 
     Examples
     --------
@@ -57,136 +237,192 @@ class Rule(Protocol):
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner
-    >>> from aircl.engine.linear import LinearSolution
+    >>> from aircl.engine import STORES, Learner, Space
+    >>> from aircl.engine.solve import LinearSolution
     >>> @dataclass(frozen=True)
     ... class ClassMeans:
-    ...     def solve(self, learner, labels):
-    ...         means = learner.store.sums / learner.store.count[:, None]
-    ...         return LinearSolution(rule=self, W=means.T)
-    >>> learner = Learner(STORES["shared"](n_features=2, dtype=np.float64))
-    >>> learner.update(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]), np.array([0, 0, 1]), None, n_classes=2)
-    >>> learner.solution(ClassMeans(), labels=np.arange(2)).W.tolist()
+    ...     def solve(self, state, memory=None):
+    ...         return LinearSolution(W=state.statistics.means.T), memory
+    >>> learner = Learner.empty(STORES["shared"], Space(n_features=2, dtype=np.float64))
+    >>> learner.learn(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]), np.array([0, 0, 1]))
+    >>> learner.solution(ClassMeans()).W.tolist()
     [[2.0, 0.0], [0.0, 5.0]]
     """
 
-    def solve(self, learner: Learner, labels: Array) -> Solution:
-        """Return the solution for what was learned; labels (C,) are by slot."""
+    def solve(self, state: State, memory: Any = None) -> tuple[Solution, Any]:
+        """Return the solution for an absorbed state, and what to remember for the next one."""
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solution, and what it is a solution of.
+
+    Attributes
+    ----------
+    version : int
+        Of the state.
+    rule : Rule
+    labels : Labels
+    inputs : object
+    n_samples : float
+        Sum of all sample weights.
+    width : int
+        Of the rows that are scored.
+    dtype : dtype
+        Of the rows.
+    solution : Solution
+    """
+
+    version: int
+    rule: Rule
+    labels: Labels
+    inputs: Any
+    n_samples: float
+    width: int
+    dtype: np.dtype[Any]
+    solution: Any
+
+    @classmethod
+    def of(cls, state: State, rule: Rule, solution: Any) -> Solved:
+        """Return a solution with what a prediction needs of its state."""
+        statistics, n = state.statistics, float(state.count.sum())
+        width, dtype = statistics.n_score_features, statistics.space.dtype
+        return cls(state.version, rule, state.labels, state.inputs, n, width, dtype, solution)
+
+
 class Learner:
-    """Statistics, what they were made of, and the one cached solution.
+    """One state behind one lock, and the solution that was last made of it.
+
+    Writers come one after the other. Readers never see a part of a change, and wait for a writer only to have rows
+    absorbed that wait.
 
     Parameters
     ----------
-    store : Statistics
-    lineage : set of str
-        One id per learner whose samples are in the statistics: what was merged once is not merged again.
-    gamma_memory : GammaMemory or None
-        The last gamma that was searched for.
+    state : State
+    memory : object
+        What a rule has left for its next solution.
 
     Examples
     --------
-    What the classifiers do, without labels and checks:
+    What the classifiers do, without checks:
 
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner, Ridge
-    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
-    >>> learner.update(np.eye(3)[[0, 0, 1, 2]], np.array([0, 0, 1, 2]), None, n_classes=3)
-    >>> solution = learner.solution(Ridge(0.1, "inverse", "mean"), labels=np.arange(3))
-    >>> solution.W.round(2).tolist()
+    >>> from aircl.engine import STORES, Learner, Ridge, Space
+    >>> learner = Learner.empty(STORES["per-class"], Space(n_features=3, dtype=np.float64))
+    >>> learner.learn(np.eye(3)[[0, 0, 1, 2]], np.array(["cat", "cat", "dog", "owl"]))
+    >>> learner.solution(Ridge(0.1, "inverse", "mean")).W.round(2).tolist()
     [[0.92, 0.0, 0.0], [0.0, 0.92, 0.0], [0.0, 0.0, 0.92]]
     """
 
-    store: Statistics
-    lineage: set[str] = field(default_factory=lambda: {uuid.uuid4().hex})
-    gamma_memory: GammaMemory | None = None
-    _solution: Solution | None = None
-    _lock: Any = field(default_factory=threading.RLock, repr=False, compare=False)
+    def __init__(self, state: State, memory: Any = None) -> None:
+        self.state = state
+        self.memory = memory
+        self._last: Solved | None = None
+        self._writing, self._solving = threading.RLock(), threading.RLock()
+
+    @classmethod
+    def empty(cls, store: type[Statistics], space: Space) -> Learner:
+        """Return a learner that has learned nothing."""
+        return cls(State.empty(store.empty(space)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Seal before anything leaves the process; the lock stays."""
-        with self.computing():
-            self.store.seal()
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        """Seal before anything leaves the process; locks and solution stay."""
+        return {"state": self.sealed(), "memory": self.memory}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore with a lock of its own."""
-        self.__dict__.update(state, _lock=threading.RLock())
-
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Hold the lock, in the context that the backend changes statistics in."""
-        with self._lock, self.store.backend.computing():
-            yield
-
-    @property
-    def count(self) -> Array:
-        """n_y by slot, not in the middle of a change."""
-        with self._lock:
-            return self.store.count
-
-    @contextmanager
-    def locked_with(self, other: Learner) -> Iterator[None]:
-        """Let nothing change in either; one order for all, so that two that merge each other do not wait in a ring."""
-        first, second = sorted((self, other), key=id)
-        with first.computing(), second.computing():
-            yield
+        """Restore with locks of its own."""
+        self.__init__(state["state"], state["memory"])  # type: ignore[misc]
 
     # -- change --
-    def update(self, X: Array, slots: Array, weight: Array | None, n_classes: int) -> None:
-        """Learn rows; gamma may lag behind."""
-        with self.computing():
-            self._solution = None
-            self.store.grow(n_classes)
-            self.store.update(X, slots, weight)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let no other writer in, in the context that the backend changes statistics in."""
+        with self._writing, self.state.statistics.space.backend.computing():
+            yield
 
-    def end_phase(self, weights: Callable[[Array], Array]) -> None:
-        """Close the open phase, with class weights that are a function of the counts; let gamma be chosen anew."""
-        with self.computing():
-            self.store.end_phase(weights(self.store.count))
-            self.choose_anew()
+    def change(self, function: Callable[[State], State]) -> None:
+        """Go over to the state that a function makes of this one."""
+        with self.locked():
+            self.state = function(self.state)
+            self._release()
 
-    def choose_anew(self) -> None:
-        """Drop the cached solution and the remembered gamma."""
-        self._solution = self.gamma_memory = None
+    def _release(self) -> None:
+        """Let go what the last solution still holds of an older state; it stays one to predict with."""
+        last = self._last
+        if last is not None and hasattr(last.solution, "released"):
+            self._last = replace(last, solution=last.solution.released())
 
-    def merge(self, other: Learner, slots: Array) -> None:
-        """Add another learner's statistics, whose class i is `slots[i]` here."""
-        with self.locked_with(other):
-            self.store.check_merge(slots)
-            self.store.merge(other.store, slots)
-            self.lineage |= other.lineage
-            self.choose_anew()
+    def learn(self, X: Array, labels: Array, weight: Array | None = None) -> None:
+        """Learn rows X (n, f)."""
+        with self.locked():
+            self.absorb(room=len(X))
+            self.change(lambda state: state.learned(X, labels, weight))
 
-    def forget_rows(self, X: Array, slots: Array, weight: Array | None) -> list[int]:
-        """Take rows out; return the slots that vanished with their last row."""
-        with self.computing():
-            emptied: list[int] = self.store.subtract(X, slots, weight).tolist()
-            if emptied:
-                self.store.drop(emptied)
-            self.choose_anew()
-            return emptied
+    def absorb(self, room: int | None = None) -> State:
+        """Bring the rows that wait into the statistics, a step at a time, unless there is `room` for as many more.
 
-    def forget_classes(self, slots: list[int]) -> None:
-        """Take whole classes out."""
-        with self.computing():
-            self.store.forget_classes(slots)
-            self.choose_anew()
+        The statistics of one step stay while the next is made, instead of those of all.
+        """
+        state = self.state
+        if room is not None and len(state.waiting) + room <= state.statistics.space.waiting_rows:
+            return state
+        if self._writing.acquire(blocking=room is not None):
+            try:
+                with self.locked():
+                    while not self.state.is_absorbed:
+                        self.state = self.state.step()
+                    self.state = self.state.absorbed()
+                    return self.state
+            finally:
+                self._writing.release()
+        with state.statistics.space.backend.computing():  # a writer is at work: a reader does not wait for it
+            return state.absorbed()
 
-    def arrays(self) -> dict[str, Array | OnDisk]:
-        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
-        with self.computing():
-            return self.store.arrays()
+    def sealed(self) -> State:
+        """Return the state, sealed; and stay so."""
+        with self.locked():
+            self.state = self.state.sealed()
+            return self.state
 
     # -- solution --
-    def solution(self, rule: Rule, labels: Array) -> Solution:
-        """Return the solution, solving only if something has changed since it was last asked for."""
-        solution = self._solution
-        if solution is not None and solution.rule == rule:
-            return solution
-        with self.computing():
-            if self._solution is None or self._solution.rule != rule:
-                self._solution = rule.solve(self, labels)
-            return self._solution
+    def last(self, rule: Rule) -> Solved | None:
+        """Return the last solution by this rule, of whatever state; None if there is none."""
+        last = self._last
+        return last if last is not None and last.rule == rule else None
+
+    def solved(self, rule: Rule) -> Solved:
+        """Return the solution of the state as it is now, solving only if it has changed since it was last asked for."""
+        last = self.last(rule)
+        if last is not None and last.version == self.state.version:
+            return last
+        with self._solving:
+            state = self.absorb()
+            last = self.last(rule)
+            if last is not None and last.version == state.version:
+                return last
+            with state.statistics.space.backend.computing():
+                solution, self.memory = rule.solve(state, self.memory)
+                self._last = last = Solved.of(state, rule, solution)
+            if getattr(rule, "sums_moments", False) and self._writing.acquire(blocking=False):
+                try:
+                    if self.state is state:
+                        self.state = replace(state, statistics=state.statistics.after_sum())
+                finally:
+                    self._writing.release()
+            return last
+
+    def solution(self, rule: Rule) -> Any:
+        """Return the solution of the state as it is now."""
+        return self.solved(rule).solution
+
+    def arrays(self) -> dict[str, Stored]:
+        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
+        return self.sealed().statistics.arrays()
+
+
+@contextmanager
+def both_locked(one: Learner, other: Learner) -> Iterator[None]:
+    """Let no writer into either; one order for all, so that two that merge each other do not deadlock."""
+    first, second = sorted((one, other), key=id)
+    with first.locked(), second.locked():
+        yield

@@ -1,155 +1,233 @@
-"""Statistics without second moments: class means, and the spread of every feature around them."""
+"""Counts and class means, and what varies around them: nothing, every feature by itself, or one scatter for all.
+
+All are held centred and pooled by Chan, Golub and LeVeque's pairwise update, so that rows far from the origin lose no
+digits. Two groups of n and k samples with means apart by `shift` have, beside what varies within each, the scatter of
+one more row, sqrt(n k / (n + k)) shift.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend
+from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows, sort_by_class
-from aircl.engine.memory import OnDisk
-from aircl.engine.statistics import Statistics, StoreError, checked, grown, rounding
+from aircl.engine.factor import rounding_tolerance
+from aircl.engine.problem import pooled_scatter_uncertainty
+from aircl.engine.space import Space, StoreError
+from aircl.engine.statistics import Statistics, Symmetric, Table, held
+
+# Rows that add to what varies within the classes, and where each class begins.
+Deviations = tuple[Array, Array]
 
 
+@dataclass(frozen=True, eq=False)
 class Means(Statistics):
-    """Counts and means of every class: C f numbers."""
+    """Counts and means of every class: C f numbers.
 
-    name = "means"
+    Attributes
+    ----------
+    means : array of shape (C, f)
+        m_y, float64.
+    """
+
+    name: ClassVar[str] = "means"
+    spread: ClassVar[str | None] = None  # the part that holds what varies within the classes
+
+    means: Array = held(Table("center"))
 
     @property
-    def means(self) -> Array:
-        """m_y, the mean of every class, shape (C, f)."""
-        self.flush()
-        return self._center[: self.n_classes]
+    def sums(self) -> Array:
+        """s_y = n_y m_y, shape (C, f)."""
+        sums: Array = self.means * self.space.backend.column(self.count, self.means)
+        return sums
 
-    def _absorb(self, batch: ClassRows) -> None:
+    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Any:
+        """Return what varies within the classes plus (or minus) that of some rows."""
+
+    def _pooled(self, slots: Array, count: Array, mean: Array, deviations: list[Deviations]) -> Self:
+        """Return these statistics plus classes of the given counts and means."""
+        backend, touched = self.space.backend, self.space.backend.index(slots)
+        before = self.count[slots]
+        total = before + count
+        shift = mean - self.means[touched]
+        between = shift * backend.column(np.sqrt(before * count / total), shift)
+        means, counts = backend.copy(self.means), self.count.copy()
+        means[touched] += shift * backend.column(count / total, shift)
+        counts[slots] = total
+        changed: dict[str, Any] = {"count": counts, "means": means}
+        if self.spread is not None:
+            changed[self.spread] = self.with_deviations(slots, [*deviations, (between, np.arange(len(slots)))])
+        return dataclasses.replace(self, **changed)
+
+    def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
+        """Return the statistics with rows added."""
         count, mean = batch.count, batch.sums
-        mean /= self.backend.column(count, mean)
-        self._pool(batch.slots, count, mean)
+        mean /= self.space.backend.column(count, mean)
+        deviations = [] if self.spread is None else [(batch.centred(mean), batch.start)]
+        return self._pooled(batch.slots, count, mean, deviations)
 
-    def _pool(self, slots: Array, count: Array, mean: Array) -> None:
-        touched, held = self.backend.index(slots), self._count[slots]
-        shift = mean - self._center[touched]
-        self._center[touched] += shift * self.backend.column(count / (held + count), shift)
-        self._count[slots] = held + count
+    def merged(self, other: Self, slots: Array) -> Self:
+        """Return the sum with other statistics."""
+        total = self.padded(int(slots.max()) + 1 if len(slots) else 0)
+        if total.spread is not None:
+            name = total.spread
+            summed = self.parts()[name].summed(getattr(total, name), getattr(other, name), slots, 0)
+            total = dataclasses.replace(total, **{name: summed})
+        seen = np.flatnonzero(other.count)
+        return total._pooled(slots[seen], other.count[seen], self.space.backend.take(other.means, seen), [])
 
-    def merge(self, other: Self, slots: Array) -> None:
-        """Add the statistics of another store."""
-        self.seal()
-        other.seal()
-        self.grow(int(slots.max()) + 1 if len(slots) else 0)
-        held = np.flatnonzero(other._count[: other.n_classes])
-        self._take_over(other, held, slots[held])
-
-    def _take_over(self, other: Self, held: Array, slots: Array) -> None:
-        self._pool(slots, other._count[held], self.backend.take(other._center, held))
-
-    def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
-        """Take learned rows out: the mean moves back. All or nothing."""
-        self.seal()
-        batch = sort_by_class(X, slots, weight)
+    def minus(self, batch: ClassRows) -> tuple[Self, Array]:
+        """Return the statistics without learned rows: the pairwise update run backwards."""
+        backend, touched = self.space.backend, self.space.backend.index(batch.slots)
         left, emptied = self.remaining_count(batch)
-        taken, touched = batch.count, self.backend.index(batch.slots)
+        taken, before = batch.count, self.count[batch.slots]
         mean = batch.sums
-        mean /= self.backend.column(taken, mean)
-        shift = self._center[touched] - mean
-        energy = float(self.backend.to_numpy((mean**2).sum(1)) @ taken)
-        strangers = self.backend.to_numpy((shift**2).sum(1)) * taken > rounding(self.dtype, self.n_features, energy)
-        if np.any(strangers & emptied):
-            raise StoreError(
-                "cannot forget these rows: they have the whole weight of their class but are not the rows it was "
-                "learned from. Nothing was changed."
-            )
+        mean /= backend.column(taken, mean)
+        shift = self.means[touched] - mean
         back = np.where(emptied, 0.0, taken / np.where(emptied, 1.0, left))
-        rest = self._center[touched] + shift * self.backend.column(back, shift)
-        self._take_out(batch, mean, rest, left, taken)
-        self._center[touched] = rest
-        self._count[batch.slots] = left
-        return batch.slots[emptied]
+        rest = self.means[touched] + shift * backend.column(back, shift)
+        slack = rounding_tolerance(self.space.dtype, self.space.n_features, self._trace())
+        not_learned = emptied & (backend.to_numpy((shift**2).sum(1)) * taken > slack)
 
-    def _take_out(self, batch: ClassRows, mean: Array, rest: Array, left: Array, taken: Array) -> None:
-        """Take out what is held beside the means; may refuse."""
-
-
-class Spread(Means):
-    """Counts, means and variances of every feature in every class: 2 C f numbers."""
-
-    name = "spread"
-
-    def __init__(
-        self,
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> None:
-        super().__init__(n_features, dtype, memory_limit, backend)
-        self._squares = backend.zeros((0, n_features), np.float64)  # sums of squared deviations from the means
-
-    def grow(self, n_classes: int) -> None:
-        """Make room for classes up to slot n_classes - 1."""
-        super().grow(n_classes)
-        self._squares = grown(self._squares, n_classes)
-
-    @property
-    def variances(self) -> Array:
-        """The variance (over n_y) of every feature in every class, shape (C, f)."""
-        self.flush()
-        squares = self._squares[: self.n_classes]
-        variances: Array = squares / self.backend.column(self._count[: self.n_classes], squares)
-        return variances
-
-    def _absorb(self, batch: ClassRows) -> None:
-        count, mean = batch.count, batch.sums
-        mean /= self.backend.column(count, mean)
-        squares = self._deviations(batch, mean)
-        self._add_squares(batch.slots, count, mean, squares)
-        self._pool(batch.slots, count, mean)
-
-    def _deviations(self, batch: ClassRows, mean: Array) -> Array:
-        rows = batch.subtract_means(mean)
-        return self.backend.class_sums(rows * rows, batch.start, None)
-
-    def _add_squares(self, slots: Array, count: Array, mean: Array, squares: Array) -> None:
-        """Pool sums of squared deviations with those held (Chan et al.'s pairwise update)."""
-        touched, held = self.backend.index(slots), self._count[slots]
-        shift = mean - self._center[touched]
-        self._squares[touched] += squares + shift**2 * self.backend.column(held * count / (held + count), shift)
-
-    def _take_over(self, other: Self, held: Array, slots: Array) -> None:
-        mean, squares = (self.backend.take(table, held) for table in (other._center, other._squares))
-        self._add_squares(slots, other._count[held], mean, squares)
-        super()._take_over(other, held, slots)
-
-    def _take_out(self, batch: ClassRows, mean: Array, rest: Array, left: Array, taken: Array) -> None:
-        touched, held = self.backend.index(batch.slots), self._count[batch.slots]
-        gone = (mean - rest) ** 2 * self.backend.column(left * taken / held, rest)
-        energy = float((self._squares[touched] + self._center[touched] ** 2).sum() * held.max(initial=0.0))
-        squares = self._squares[touched] - self._deviations(batch, mean) - gone
-        if float(squares.min()) < -rounding(self.dtype, self.n_features, energy):
+        means, counts = backend.copy(self.means), self.count.copy()
+        means[touched], counts[batch.slots] = rest, left
+        changed: dict[str, Any] = {"count": counts, "means": means}
+        is_possible = not not_learned.any()
+        if self.spread is not None:
+            between = (mean - rest) * backend.column(np.sqrt(left * taken / before), rest)
+            deviations = [(batch.centred(mean), batch.start), (between, np.arange(len(batch.slots)))]
+            spread = self.with_deviations(batch.slots, deviations, sign=-1.0)
+            is_possible = is_possible and self._is_possible(spread, slack)
+            changed[self.spread] = self._cleaned(spread)
+        if not is_possible:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with their classes. Nothing was changed."
             )
-        self._squares[touched] = self.backend.limit(squares, low=0.0)
+        return dataclasses.replace(self, **changed), batch.slots[emptied]
 
-    def drop(self, slots: Sequence[int]) -> None:
-        """Remove classes; the later slots move up."""
-        self._squares = self.backend.take(self._squares, np.delete(np.arange(self.n_classes), slots))
-        super().drop(slots)
+    def _trace(self) -> float:
+        """Return the trace of all that was learned: the size of the numbers that rounding acts on."""
+        return float(self.space.backend.to_numpy((self.means**2).sum(1)) @ self.count)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held in memory."""
-        return super().nbytes + self._squares.nbytes
+    def _is_possible(self, spread: Any, slack: float) -> bool:
+        """Tell whether what varies within the classes is a sum of squares, but for rounding."""
+        return True
 
-    def arrays(self) -> dict[str, Array | OnDisk]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
-        return super().arrays() | {"squares": self.backend.to_numpy(self._squares[: self.n_classes])}
+    def _cleaned(self, spread: Any) -> Any:
+        """Return what varies within the classes without what rounding has left below zero."""
+        return spread
 
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
-        squares = checked(arrays["squares"], (self.n_classes, self.n_features), np.dtype(np.float64))
-        self._squares = self.backend.asarray(squares)
+    def without_classes(self, slots: Sequence[int]) -> Self:
+        """Return the statistics without some classes."""
+        return self.dropped(slots)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassVariances(Means):
+    """Counts, means and variances of every feature in every class: 2 C f numbers.
+
+    Attributes
+    ----------
+    squares : array of shape (C, f)
+        Sums of squared deviations from the means.
+    """
+
+    name: ClassVar[str] = "spread"
+    spread: ClassVar[str] = "squares"
+
+    squares: Array = held(Table("squares"))
+
+    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
+        """Return the sums of squares plus (or minus) those of some rows."""
+        backend, squares = self.space.backend, self.space.backend.copy(self.squares)
+        for rows, start in deviations:
+            squares[backend.index(slots)] += sign * backend.class_sums(rows * rows, start, None)
+        return squares
+
+    def _trace(self) -> float:
+        return super()._trace() + float(self.squares.sum())
+
+    def _is_possible(self, spread: Array, slack: float) -> bool:
+        return not len(spread) or float(spread.min()) >= -slack
+
+    def _cleaned(self, spread: Array) -> Array:
+        return spread.clip(min=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared(Means):
+    """The `shared` store: ONE within-class scatter for all classes, 1/C of the memory of `per-class`.
+
+    sum_y pi_y A_y is replaced by (sum_y pi_y n_y) S_w + sum_y pi_y n_y m_y'm_y with S_w the scatter over n: exact if
+    the weighted counts are equal or the weights uniform, whatever the data; otherwise if the classes share their
+    within-class covariance. Memory f^2 + C f numbers.
+
+    Attributes
+    ----------
+    scatter : array of shape (f, f)
+        n S_w, lower.
+
+    References
+    ----------
+    T. Chan, G. Golub, R. LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979.
+    """
+
+    name: ClassVar[str] = "shared"
+    spread: ClassVar[str] = "scatter"
+    own_moments: ClassVar[None] = None
+
+    scatter: Array = held(Symmetric("scatter"))
+
+    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
+        """Return the scatter plus (or minus) that of some rows."""
+        scatter = self.space.backend.copy(self.scatter)
+        for rows, _ in deviations:
+            self.space.backend.add_gram(scatter, rows, alpha=sign)
+        return scatter
+
+    def gram(self, pi: Array) -> Array:
+        """Return (sum pi_y n_y) S_w + sum pi_y n_y m_y'm_y, shape (f, f), lower. Cost O(C f^2)."""
+        G: Array = self.scatter * float((pi @ self.count) / self.count.sum())
+        self.space.backend.add_gram(G, self.means * self.space.backend.column(np.sqrt(pi * self.count), self.means))
+        return G
+
+    def within_class_covariance(self, pi: Array) -> Array:
+        """Return S_w, shape (f, f), lower."""
+        within: Array = self.scatter / float(self.count.sum())
+        return within
+
+    def uncertainty(self, within: Array, pi: Array) -> float:
+        """Return how little S_w, complete, tells of the scatter of a single class."""
+        return pooled_scatter_uncertainty(within, np.ones(self.n_classes), self.count)
+
+    def columns(self, columns: slice) -> Shared:
+        """Return the statistics of some features only."""
+        means = self.means[:, columns]
+        space = Space(means.shape[1], self.space.dtype, self.space.backend, default_limit=self.space.default_limit)
+        scatter = self.space.backend.copy(self.scatter[columns, columns])
+        return Shared(space, self.count, means, scatter)
+
+    def plus_rows(self, X: Array, slots: Array) -> Shared:
+        """Return the statistics with rows of known classes added."""
+        return self.plus(sort_by_class(X, slots, None))
+
+    def _trace(self) -> float:
+        return super()._trace() + self.space.backend.trace(self.scatter)
+
+    def _is_possible(self, spread: Array, slack: float) -> bool:
+        return self.space.backend.cholesky(spread, slack) is not None
+
+    cannot_forget = (
+        "store='shared' holds one scatter for all classes and cannot forget a whole class without its rows. "
+        "Pass its rows, forget(X=..., y=...), or use store='per-class'."
+    )
+
+    def without_classes(self, slots: Sequence[int]) -> Self:
+        """Refuse: the scatter of one class cannot be told from the others'."""
+        raise StoreError(self.cannot_forget)

@@ -1,4 +1,4 @@
-"""A memory limit, and what happens beyond it: arrays live in files that are mapped one at a time."""
+"""A memory limit, and what happens beyond it: arrays live in files, written once and removed with their last user."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import math
 import os
 import re
 import shutil
+import sys
 import tempfile
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from aircl.engine.backend import Array
 
 UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 class MemoryLimitWarning(UserWarning):
@@ -40,24 +43,56 @@ def parse_bytes(limit: int | float | str | None) -> int | None:
     return int(value)
 
 
-def available_memory() -> int:
-    """Return the smaller of the machine's memory and what the control group of this process may use."""
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [8 * 2**30]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            sizes.append(int(Path(path).read_text()))
-        except (OSError, ValueError):  # no such control group, or "max"
-            continue
-    return min(sizes)
+def available_memory(groups: Path = CGROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
+    """Return how many bytes this process may still take: what the machine and every control group above it has left."""
+    return min(int(psutil.virtual_memory().available), *_left_in_groups(groups, own), sys.maxsize)
 
 
-@dataclass(frozen=True)
+def _left_in_groups(groups: Path, own: Path) -> Iterator[int]:
+    """Yield limit minus use of the control groups of this process, version 2 and 1, and of the groups around them."""
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            names = (
+                ("memory.limit_in_bytes", "memory.usage_in_bytes") if controllers else ("memory.max", "memory.current")
+            )
+            root = groups / "memory" if controllers else groups
+            group = Path(path.strip("/"))
+            for part in (group, *group.parents):
+                with suppress(OSError, ValueError):  # not there, or "max"
+                    limit, use = (int((root / part / name).read_text()) for name in names)
+                    yield max(limit - use, 0)
+
+
 class OnDisk:
-    """An array that lives in a file."""
+    """An array that lives in a file of its own, which is removed when the last reference to this object goes.
 
-    path: Path
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    Parameters
+    ----------
+    array : array
+        What to write.
+    directory : DiskSpace
+    """
+
+    def __init__(self, array: Array, directory: DiskSpace) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
+        self._directory = directory  # which goes after its files
+        self.path = directory.new_path()
+        # Before there is a file: whatever happens while it is written, it does not stay behind.
+        weakref.finalize(self, partial(self.path.unlink, missing_ok=True))
+        try:
+            with self.path.open("wb") as file:
+                if hasattr(os, "posix_fallocate") and array.nbytes:  # a full disk is an error now, not a crash later
+                    os.posix_fallocate(file.fileno(), 0, array.nbytes)
+                np.ascontiguousarray(array).tofile(file)
+        except OSError as error:
+            raise MemoryError(
+                f"the statistics have reached memory_limit and {self.path.parent} has no room for another "
+                f"{array.nbytes / 2**20:.0f} MiB ({error}). Raise memory_limit, set TMPDIR to a larger disk, "
+                "or use store='shared'."
+            ) from error
 
     @property
     def nbytes(self) -> int:
@@ -66,56 +101,44 @@ class OnDisk:
 
     @contextmanager
     def mapped(self) -> Iterator[Array]:
-        """Map the file for reading and writing, and unmap it afterwards, so that its pages are not held."""
-        array = np.memmap(self.path, dtype=self.dtype, mode="r+", shape=self.shape)
+        """Map the file for reading, and unmap it afterwards, so that its pages are not held."""
+        array = np.memmap(self.path, dtype=self.dtype, mode="r", shape=self.shape)
         try:
             yield array
         finally:
-            array.flush()
             array._mmap.close()  # type: ignore[attr-defined]
 
     def read(self) -> Array:
         """Return the array in memory."""
         return np.fromfile(self.path, dtype=self.dtype).reshape(self.shape)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the process as an array: the file belongs to this one."""
+        return np.array, (self.read(),)
+
 
 class DiskSpace:
-    """A directory of arrays, made when the first one comes and removed with this object or the process."""
+    """A directory for arrays, made when the first one comes and removed with this object or the process."""
 
     def __init__(self) -> None:
         self._directory: Path | None = None
         self._n_files = 0
 
-    def put(self, array: Array) -> OnDisk:
-        """Write an array to a file of its own. The room is taken first: a full disk is an error, not a crash later."""
-        path = self._home() / f"{self._n_files}.bin"
-        self._n_files += 1
-        try:
-            with path.open("wb") as file:
-                if hasattr(os, "posix_fallocate") and array.nbytes:
-                    os.posix_fallocate(file.fileno(), 0, array.nbytes)
-                np.ascontiguousarray(array).tofile(file)
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise MemoryError(
-                f"the statistics have reached memory_limit and {path.parent} has no room for another "
-                f"{array.nbytes / 2**20:.0f} MiB ({error}). Raise memory_limit, set TMPDIR to a larger disk, "
-                "or use store='shared'."
-            ) from error
-        return OnDisk(path, array.shape, array.dtype)
-
-    def drop(self, held: OnDisk) -> None:
-        """Remove a file."""
-        held.path.unlink(missing_ok=True)
-
-    def _home(self) -> Path:
+    def new_path(self) -> Path:
+        """Return a name that no file of this directory ever had."""
         if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="aircl-"))
-            weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+            directory = Path(tempfile.mkdtemp(prefix="aircl-"))
+            weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+            self._directory = directory
             warnings.warn(
                 f"the statistics have reached memory_limit: class matrices now live in {self._directory}, and learning "
                 "and solving become slower. Raise memory_limit, or use store='shared'.",
                 MemoryLimitWarning,
                 stacklevel=2,
             )
-        return self._directory
+        self._n_files += 1
+        return self._directory / f"{self._n_files}.bin"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the directory behind: it belongs to this process."""
+        return DiskSpace, ()

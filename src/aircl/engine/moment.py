@@ -1,214 +1,179 @@
-"""One class's second moment A_y in its smallest exact form: few rows, a packed matrix, or a file of either."""
+"""One class's second moment A_y, a value in its smallest exact form: few rows, a packed matrix, a file of either."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
-import numpy as np
+from aircl.engine.backend import Array, backend_of, packed_size
+from aircl.engine.factor import GROUP, factor, grouped, rounding_tolerance, without_rows
+from aircl.engine.memory import OnDisk
+from aircl.engine.space import Space, StoreError
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, packed_size
-from aircl.engine.factor import Factor
-from aircl.engine.memory import DiskSpace, OnDisk
-from aircl.engine.probes import Probes
-from aircl.engine.statistics import StoreError, rounding
-
-# Rows that come after a matrix was packed wait, mixed, until there are so many: adding them to the matrix costs a
-# pass over all of it, however few they are, while a sum over classes takes the rows of many classes in one product.
+# Rows that come after a matrix was packed stay rows until there are so many: adding them to the matrix costs a pass
+# over all of it, however few they are, while a sum over classes takes the rows of many classes in one product.
 LATE_ROWS = 96
 
 
-class SecondMoment:
-    """A_y of one class: a `Factor` while it has fewer than f/2 rows, packed symmetric beyond, with a few late rows.
+def opened(held: Array | OnDisk) -> AbstractContextManager[Array]:
+    """Return what is held, to read; a file is mapped no longer than this."""
+    return held.mapped() if isinstance(held, OnDisk) else nullcontext(held)
 
-    Parameters
+
+@dataclass(frozen=True, eq=False)
+class SecondMoment:
+    """A_y = P + sum of R'R over blocks of rows R: no P while there are fewer than f/2 rows, few rows beyond.
+
+    A value: what changes it returns another one, which shares what is the same.
+
+    Attributes
     ----------
-    n_features : int
-    dtype : dtype
-    backend : backend of the rows
+    space : Space
+    rows : tuple of arrays of shape (r, f), in memory or in a file
+    packed : array of shape (f (f + 1) / 2,), in memory or in a file, or None
+    is_sealed : bool
+        Whether what is held is a function of A_y alone.
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], backend: NumpyBackend = NUMPY) -> None:
-        self.n_features = n_features
-        self.dtype = dtype
-        self.backend = backend
-        self.times_summed = 0
-        # A file holds what memory would: rows (2-d) or a packed matrix (1-d).
-        self._held: Factor | Array | OnDisk = Factor(n_features, dtype, backend)
-        self._late = Factor(n_features, dtype, backend)  # of a packed matrix in memory
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether it is held as a packed matrix, wherever."""
-        return not isinstance(self._held, Factor) and len(self._held.shape) == 1
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether it is held in a file."""
-        return isinstance(self._held, OnDisk)
+    space: Space
+    rows: tuple[Array | OnDisk, ...] = ()
+    packed: Array | OnDisk | None = None
+    is_sealed: bool = True
 
     @property
     def n_rows(self) -> int:
-        """The number of rows of a factor, wherever."""
-        return len(self._held) if isinstance(self._held, Factor) else self._held.shape[0]
+        """The number of rows that are held beside a packed matrix, or in place of one."""
+        return sum(block.shape[0] for block in self.rows)
 
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return 0 if isinstance(self._held, OnDisk) else self._held.nbytes + self._late.nbytes
+        held = self.rows if self.packed is None else (*self.rows, self.packed)
+        return sum(array.nbytes for array in held if not isinstance(array, OnDisk))
 
     @property
     def trace(self) -> float:
         """The trace of A_y."""
-        if not self.is_packed:
-            return float(sum(self.backend.square(block).sum() for block in self.blocks()))
-        with self.packed() as P:
-            return float(self.backend.double(self.backend.packed_diagonal(P, self.n_features)).sum())
+        backend = self.space.backend
+        trace = sum(float(backend.square(block).sum()) for block in self.blocks())
+        if self.packed is not None:
+            with opened(self.packed) as P:
+                trace += float(backend.double(backend.packed_diagonal(P, self.space.n_features)).sum())
+        return trace
 
-    # -- the two forms --
     def blocks(self) -> list[Array]:
-        """Return the rows of a factor, or the late rows of a packed matrix, in blocks."""
-        if self.is_packed:
-            return self._late.blocks
-        return [self._held.read()] if isinstance(self._held, OnDisk) else self._factor().blocks
+        """Return the rows, in blocks, in memory."""
+        return [block.read() if isinstance(block, OnDisk) else block for block in self.rows]
 
-    @property
-    def without_late_rows(self) -> Array | None:
-        """The packed matrix in memory that the late rows are still to be added to; None if it is in a file."""
-        assert not isinstance(self._held, Factor)
-        return None if isinstance(self._held, OnDisk) else self._held
+    def all_rows(self) -> Array:
+        """Return the rows as one array, shape (r, f)."""
+        backend, blocks = self.space.backend, self.blocks()
+        return backend.concatenate(blocks) if blocks else backend.zeros((0, self.space.n_features), self.space.dtype)
 
-    def _take_in_late_rows(self) -> None:
-        if len(self._late):
-            assert not isinstance(self._held, Factor | OnDisk)
-            self.backend.packed_add_gram(self._held, self._late.rows(), self.n_features)
-            self._late = Factor(self.n_features, self.dtype, self.backend)
-
-    @contextmanager
-    def packed(self) -> Iterator[Array]:
-        """Give the whole packed matrix to read and write; a file is mapped no longer than this."""
-        self._take_in_late_rows()
-        if isinstance(self._held, OnDisk):
-            with self._held.mapped() as P:
-                yield P
+    def with_packed_rows(self, *more: Array) -> SecondMoment:
+        """Return the same plus the rows `more`, all of it as a packed matrix."""
+        backend, f = self.space.backend, self.space.n_features
+        if self.packed is None:
+            P = backend.zeros(packed_size(f), self.space.dtype)
+        elif isinstance(self.packed, OnDisk):
+            P = self.packed.read()
         else:
-            assert not isinstance(self._held, Factor)
-            yield self._held
-
-    def _factor(self) -> Factor:
-        """Return the factor, in memory."""
-        if isinstance(self._held, OnDisk):
-            held, self._held = self._held, Factor.of(self._held.read())
-            held.path.unlink(missing_ok=True)
-        assert isinstance(self._held, Factor)
-        return self._held
-
-    def pack(self) -> None:
-        """Turn a factor into a packed matrix."""
-        if not self.is_packed:
-            P = self.backend.zeros(packed_size(self.n_features), self.dtype)
-            for block in self._factor().blocks:
-                self.backend.packed_add_gram(P, block, self.n_features)
-            self._held = P
+            P = backend.copy(self.packed)
+        blocks = [*self.blocks(), *more]
+        if blocks:
+            backend.packed_add_gram(P, backend.concatenate(blocks), f)
+        return SecondMoment(self.space, packed=P)
 
     def dense(self) -> Array:
         """Return A_y of a packed class as a new matrix of shape (f, f), lower."""
-        if isinstance(self._held, OnDisk):
-            with self._held.mapped() as P:
-                A = self.backend.unpack(P, self.n_features)
-        else:
-            assert not isinstance(self._held, Factor)
-            A = self.backend.unpack(self._held, self.n_features)
-        for block in self._late.blocks:  # a look must not move them, or the next sum would round otherwise
-            self.backend.add_gram(A, block)
+        assert self.packed is not None
+        with opened(self.packed) as P:
+            A = self.space.backend.unpack(P, self.space.n_features)
+        for block in self.blocks():
+            self.space.backend.add_gram(A, block)
         return A
 
-    def traces(self, probes: Probes, slot: int) -> tuple[Array, Array]:
-        """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,)."""
-        if not self.is_packed:
-            return probes.of_rows(self.blocks())
-        return probes.of_matrix(self.dense(), slot)
-
     # -- algebra --
-    def add_rows(self, rows: Array) -> None:
-        """Add rows' rows, in the form that is smaller."""
-        if not self.is_packed and 2 * (self.n_rows + len(rows)) < self.n_features:
-            self._factor().append(rows)
-            return
-        self.pack()
-        # One row alone could not be mixed.
-        if not self.is_on_disk and 2 <= len(self._late) + len(rows) <= LATE_ROWS:
-            self._late.append(rows)
-            return
-        with self.packed() as P:
-            self.backend.packed_add_gram(P, rows, self.n_features)
+    def plus(self, X: Array) -> SecondMoment:
+        """Return A_y + X'X, in the form that is smaller. No row of X is kept as it is, unless it is all there is."""
+        n = self.n_rows + len(X)
+        if (2 * n < self.space.n_features) if self.packed is None else (2 <= n <= LATE_ROWS):
+            return self._appended(X)
+        return self.with_packed_rows(X)
 
-    def add(self, other: SecondMoment) -> None:
-        """Add another class's second moment, which is sealed."""
-        if not other.is_packed:
-            for block in other.blocks():
-                self.add_rows(block)
-            return
-        self.pack()
-        with self.packed() as P, other.packed() as Q:
-            self.backend.packed_add(P, [(1.0, Q)])
+    def _appended(self, X: Array) -> SecondMoment:
+        """Add rows; those of the last group that is not full yet are grouped again with them."""
+        rows = self.rows
+        if rows and not isinstance(last := rows[-1], OnDisk):
+            tail = len(last) % GROUP
+            if tail + len(X) == 1:  # one row alone would stay as it is
+                tail = min(len(last), GROUP)
+            if tail:
+                rows = (*rows[:-1], last[:-tail]) if len(last) > tail else rows[:-1]
+                X = self.space.backend.concatenate([last[-tail:], X])
+        return replace(self, rows=(*rows, grouped(X)), is_sealed=False)
 
-    def minus(self, rows: Array) -> SecondMoment:
-        """Return A_y - rows' rows, leaving this one as it is; refuse rows that are not in it."""
-        left = SecondMoment(self.n_features, self.dtype, self.backend)
-        if not self.is_packed:
-            left._held = self._factor().subtract(rows)
-            return left
-        energy = self.trace
-        with self.packed() as P:
-            left._held = self.backend.copy(P)
-        self.backend.packed_add_gram(left._held, rows, self.n_features, alpha=-1.0)
-        slack = rounding(self.dtype, self.n_features, energy)
-        if self.backend.cholesky(self.backend.unpack(left._held, self.n_features), slack) is None:
+    def plus_moment(self, other: SecondMoment) -> SecondMoment:
+        """Return the sum of two."""
+        if other.packed is None:
+            return self.plus(other.all_rows()) if other.rows else self
+        total = self.with_packed_rows(*other.blocks())
+        assert total.packed is not None
+        assert not isinstance(total.packed, OnDisk)
+        with opened(other.packed) as Q:
+            self.space.backend.packed_add(total.packed, [(1.0, Q)])  # nobody else holds it yet
+        return total
+
+    def minus(self, X: Array) -> SecondMoment:
+        """Return A_y - X'X; refuse rows that are not in it."""
+        if self.packed is None:
+            return replace(self, rows=(without_rows(self.all_rows(), X),), is_sealed=True)
+        backend, f = self.space.backend, self.space.n_features
+        left = self.with_packed_rows()
+        assert left.packed is not None
+        assert not isinstance(left.packed, OnDisk)
+        backend.packed_add_gram(left.packed, X, f, alpha=-1.0)  # nobody else holds it yet
+        slack = rounding_tolerance(self.space.dtype, f, self.trace)
+        if backend.cholesky(backend.unpack(left.packed, f), slack) is None:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with this class. Nothing was changed."
             )
         return left
 
-    def seal(self) -> None:
-        """Make what is held a function of A_y alone. What is on disk is that already."""
-        self._take_in_late_rows()
-        if isinstance(self._held, Factor):
-            self._held.seal()
+    def sealed(self) -> SecondMoment:
+        """Return the same as a function of A_y alone: one factor, or one packed matrix."""
+        if self.is_sealed:
+            return self
+        if self.packed is not None:
+            return self.with_packed_rows()
+        return SecondMoment(self.space, (factor(self.all_rows()),))
 
     # -- storage --
-    def spill(self, disk: DiskSpace) -> None:
-        """Move to a file."""
-        self._take_in_late_rows()
-        if isinstance(self._held, Factor):
-            self._held.seal()
-            self._held = disk.put(self._held.rows())
-        elif not isinstance(self._held, OnDisk):
-            self._held = disk.put(self._held)
+    def spilled(self) -> SecondMoment:
+        """Return the same, sealed, in a file."""
+        sealed = self.sealed()
+        held = sealed.stored()
+        if isinstance(held, OnDisk):
+            return sealed
+        return SecondMoment.of(OnDisk(held, self.space.disk), self.space)
 
     def stored(self) -> Array | OnDisk:
-        """Return what `array` does, as a NumPy array, or the file that has it."""
-        return self._held if isinstance(self._held, OnDisk) else self.backend.to_numpy(self.array())
-
-    def array(self) -> Array:
-        """Return the rows of the sealed factor, shape (r, f), or the packed matrix, shape (f (f + 1) / 2,)."""
-        assert not isinstance(self._held, OnDisk)
-        return self._held.rows() if isinstance(self._held, Factor) else self._held
+        """Return a sealed moment as one array: rows of shape (r, f) or a packed matrix, or the file that has it."""
+        if self.packed is not None:
+            return self.packed
+        return self.rows[0] if len(self.rows) == 1 else self.all_rows()
 
     @classmethod
-    def of(cls, array: Array, n_features: int) -> SecondMoment:
-        """Build a second moment from what `array` returned."""
-        backend = backend_of(array)
-        moment = cls(n_features, backend.dtype(array), backend)
-        moment._held = Factor.of(array) if array.ndim == 2 else array
-        return moment
+    def of(cls, array: Array | OnDisk, space: Space) -> SecondMoment:
+        """Return the moment that `stored` has returned an array of."""
+        return cls(space, (array,)) if len(array.shape) == 2 else cls(space, packed=array)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Bring a file's content along: the file belongs to this process."""
-        state = dict(self.__dict__)
-        if isinstance(self._held, OnDisk):
-            array = self._held.read()
-            state["_held"] = Factor.of(array) if array.ndim == 2 else array
-        return state
+
+def check_moment(array: Array, space: Space) -> None:
+    """Refuse an array that `SecondMoment.stored` cannot have returned."""
+    f = space.n_features
+    shape = (len(array), f) if array.ndim == 2 else (packed_size(f),)
+    dtype = backend_of(array).dtype(array)
+    if tuple(array.shape) != shape or dtype != space.dtype:
+        raise ValueError(f"an array is {dtype}{list(array.shape)} where {space.dtype}{list(shape)} belongs")

@@ -8,6 +8,7 @@ import numpy as np
 
 from aircl.engine.backend import Array
 from aircl.engine.gamma import Spectrum
+from aircl.engine.moment import SecondMoment
 
 # Up to this width a packed matrix is turned into the eigenbasis, which costs O(f^3) a class.
 EXACT_WIDTH = 512
@@ -34,9 +35,14 @@ class Probes:
     """
 
     def __init__(self, spectrum: Spectrum, shrinkage: Array) -> None:
-        self._V, self._B, self._means, self._count = spectrum.V, spectrum.B, spectrum.means, spectrum.count
+        self._V, self._B, self._count = spectrum.V, spectrum.B, spectrum.count
+        self._means = spectrum.means * spectrum.unit  # those of A, whose units are the features' own
         self._d = shrinkage
         self._backend = spectrum.backend
+
+    def of(self, moment: SecondMoment, slot: int) -> tuple[Array, Array]:
+        """Return tr(K A_y) and tr(W'A_y W) at every gamma, each of shape (g,), for the A_y of a slot."""
+        return self.of_rows(moment.blocks()) if moment.packed is None else self.of_matrix(moment.dense(), slot)
 
     def of_rows(self, blocks: list[Array]) -> tuple[Array, Array]:
         """Return both traces for A = R'R, R in blocks of rows. Cost O(r f (f + g C)) or O((r + g) f^2)."""

@@ -1,18 +1,19 @@
-"""AIR's rule: a weighting and a ridge turn second moments into a classifier's weights, W = (G + gamma I)^-1 B."""
+"""AIR's rule: a weighting and a ridge turn statistics into a classifier's weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp
+from typing import ClassVar
 
-import numpy as np
-
+from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array
-from aircl.engine.gamma import GammaPath, Spectrum, gamma_grid, log_error, log_odds_of_a_miss
-from aircl.engine.learner import Learner
-from aircl.engine.linear import LinearSolution
-from aircl.engine.solve import solve_ridge
-from aircl.engine.statistics import SecondMoments, Statistics
-from aircl.engine.weighting import Weighting, class_weights, scale_factor
+from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
+from aircl.engine.learner import State
+from aircl.engine.problem import Problem
+from aircl.engine.solve import LinearSolution
+from aircl.engine.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Ridge:
     The same statistics under two rules. A class of four samples and one of a single sample:
 
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner, Ridge
-    >>> learner = Learner(STORES["per-class"](n_features=2, dtype=np.float64))
-    >>> learner.update(np.eye(2)[[0, 0, 0, 0, 1]], np.array([0, 0, 0, 0, 1]), None, n_classes=2)
+    >>> from aircl.engine import STORES, Learner, Ridge, Space
+    >>> learner = Learner.empty(STORES["per-class"], Space(n_features=2, dtype=np.float64))
+    >>> learner.learn(np.eye(2)[[0, 0, 0, 0, 1]], np.array(["cat"] * 4 + ["dog"]))
     >>> for weighting in ("uniform", "inverse"):  # ACIL and AIR
-    ...     solution = learner.solution(Ridge(1.0, weighting, "mean"), labels=np.arange(2))
+    ...     solution = learner.solution(Ridge(1.0, weighting, "mean"))
     ...     print(weighting, solution.pi, solution.W.diagonal().round(2))
     uniform [1. 1.] [0.8 0.5]
     inverse [0.4 1.6] [0.62 0.62]
@@ -46,47 +47,28 @@ class Ridge:
     gamma: float | str
     weighting: Weighting
     scale: str
+    sums_moments: ClassVar[bool] = True
 
-    def solve(self, learner: Learner, labels: Array) -> RidgeSolution:
-        """Return the weights for what was learned."""
-        store = learner.store
-        assert isinstance(store, SecondMoments)
-        count = store.count
-        own = class_weights(self.weighting, count, labels)
-        factor = scale_factor(self.scale, own, count)
-        pi = own * factor
-        G = store.gram(own)
-        G *= factor
-        sums = store.sums
-        path = None
+    def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
+        """Return the weights for what was learned, and the gamma to remember."""
+        problem = weigh(state.statistics, self.weighting, self.scale, state.labels.seen)
+        chosen = None
         if self.gamma == "auto":
-            memory = learner.gamma_memory
-            if memory is None or not memory.serves(self, store):
-                gammas = gamma_grid(G)
-                path = GammaPath(gammas, _criterion(store, Spectrum(G, sums, count, pi), own, gammas))
-                memory = GammaMemory(self, path.best, float(count.sum()), len(count), path)
-                learner.gamma_memory = memory
-            gamma, path = memory.gamma, memory.path
-        else:
-            gamma = float(self.gamma)
-        backend = store.backend
-        W = solve_ridge(G, (sums * backend.column(pi, sums)).T, gamma)
-        return RidgeSolution(rule=self, W=backend.cast(W, store.dtype), pi=pi, gamma=gamma, path=path)
+            chosen = memory if isinstance(memory, GammaMemory) and memory.is_valid_for(self, state) else None
+            if chosen is None:
+                chosen = GammaMemory.of(self, state, choose_gamma(problem))
+        gamma = float(self.gamma) if chosen is None else chosen.gamma
+        W = problem.backend.cast(solve(problem, gamma), problem.space.dtype)
+        path = None if chosen is None else chosen.path
+        return RidgeSolution(W=W, pi=problem.pi, gamma=gamma, path=path, problem=problem), chosen or memory
 
 
-def _criterion(store: SecondMoments, spectrum: Spectrum, own: Array, gammas: Array) -> Array:
-    shrinkage, within = spectrum.shrinkage(gammas), spectrum.rotated(store.within(own))
-    miss = log_odds_of_a_miss(spectrum, shrinkage, within, store.unlike(within, own))
-    return log_error(store.losses(spectrum, shrinkage, within)) + miss
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RidgeSolution(LinearSolution):
     """The weights for one state of the statistics.
 
     Attributes
     ----------
-    rule : Ridge
     W : array of shape (f, C)
     pi : array of shape (C,)
         Scaled class weights.
@@ -96,47 +78,56 @@ class RidgeSolution(LinearSolution):
         The ridge that was used.
     path : GammaPath or None
         Where gamma was searched for; None for a given gamma.
+    problem : Problem or None
+        What was solved, as long as nothing has changed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner, Ridge
-    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
-    >>> X, slots = np.eye(3)[[0, 1, 2, 2]], np.array([0, 1, 1, 1])
-    >>> learner.update(X, slots, None, n_classes=2)
-    >>> solution = learner.solution(Ridge("auto", "inverse", "mean"), labels=np.arange(2))
+    >>> from aircl.engine import STORES, Learner, Ridge, Space
+    >>> learner = Learner.empty(STORES["per-class"], Space(n_features=3, dtype=np.float64))
+    >>> X = np.eye(3)[[0, 1, 2, 2]]
+    >>> learner.learn(X, np.array([0, 1, 1, 1]))
+    >>> solution = learner.solution(Ridge("auto", "inverse", "mean"))
     >>> solution.W.shape, solution.pi, len(solution.path.gamma)
     ((3, 2), array([1.5, 0.5]), 25)
     >>> solution.scorer(np.arange(2))(X).argmax(axis=1)
     array([0, 1, 1, 1])
     """
 
-    rule: Ridge
-    pi: Array
     gamma: float
+    pi: Array
     path: GammaPath | None
-    _temperature: float | None = None
+    problem: Problem | None
 
-    def temperature(self, learner: Learner, labels: Array) -> float:
-        """Return the variance per output of the class-wise leave-one-out error: the softmax temperature.
+    @cached_property
+    def temperature(self) -> float:
+        """The variance per output of the class-wise leave-one-out error: the softmax temperature.
 
         If scores scatter around the one-hot target with variance T in every direction, the posterior of equally
-        likely classes is the softmax of the scores over T.
+        likely classes is the softmax of the scores over T. A gamma that was searched for has brought it along.
         """
-        with learner.computing():
-            if self._temperature is None:
-                store = learner.store
-                assert isinstance(store, SecondMoments)
-                count, own = store.count, class_weights(self.rule.weighting, store.count, labels)
-                G = store.gram(own) * scale_factor(self.rule.scale, own, count)
-                spectrum = Spectrum(G, store.sums, count, self.pi)
-                shrinkage = spectrum.shrinkage(np.array([self.gamma]))
-                losses = store.losses(spectrum, shrinkage, spectrum.rotated(store.within(own)))
-                self._temperature = float(np.exp(log_error(losses)[0])) / len(count)
-            return self._temperature
+        error = None if self.path is None else self.path.least_error
+        if error is None:
+            assert self.problem is not None
+            error = leave_one_out_error(self.problem, self.gamma)
+        return exp(error) / len(self.pi)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the temperature is not known and cannot be any more."""
+        known = "temperature" in self.__dict__ or (self.path is not None and self.path.least_error is not None)
+        return self.problem is None and not known
+
+    def released(self) -> RidgeSolution:
+        """Return the same without the problem, which holds the statistics."""
+        released = replace(self, problem=None)
+        if "temperature" in self.__dict__:
+            released.__dict__["temperature"] = self.temperature
+        return released
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class GammaMemory:
     """The last gamma that was searched for, for which class weights, and how much had been learned then.
 
@@ -147,7 +138,7 @@ class GammaMemory:
     gamma : float
     count : float
         Sum of all sample weights.
-    n_classes : int
+    n_classes, epoch : int
     path : GammaPath
 
     Examples
@@ -155,17 +146,17 @@ class GammaMemory:
     It stands until the count has doubled:
 
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner, Ridge
+    >>> from aircl.engine import STORES, Learner, Ridge, Space
     >>> rule, labels, X = Ridge("auto", "inverse", "mean"), np.arange(3), np.eye(3)
-    >>> learner = Learner(STORES["per-class"](n_features=3, dtype=np.float64))
-    >>> learner.update(X, labels, None, n_classes=3)
-    >>> solution = learner.solution(rule, labels)
-    >>> memory = learner.gamma_memory
-    >>> learner.update(X[:1], labels[:1], None, n_classes=3)
-    >>> memory.count, memory.serves(rule, learner.store)
+    >>> learner = Learner.empty(STORES["per-class"], Space(n_features=3, dtype=np.float64))
+    >>> learner.learn(X, labels)
+    >>> solution = learner.solution(rule)
+    >>> memory = learner.memory
+    >>> learner.learn(X[:1], labels[:1])
+    >>> memory.count, memory.is_valid_for(rule, learner.state)
     (3.0, True)
-    >>> learner.update(X, labels, None, n_classes=3)
-    >>> memory.serves(rule, learner.store)
+    >>> learner.learn(X, labels)
+    >>> memory.is_valid_for(rule, learner.state)
     False
     """
 
@@ -173,8 +164,15 @@ class GammaMemory:
     gamma: float
     count: float
     n_classes: int
+    epoch: int
     path: GammaPath
 
-    def serves(self, rule: Ridge, store: Statistics) -> bool:
-        """Tell whether it may stand: the same weighting, no new class, and the count has not doubled."""
-        return rule == self.rule and store.n_classes == self.n_classes and bool(store.count.sum() < 2 * self.count)
+    @classmethod
+    def of(cls, rule: Ridge, state: State, path: GammaPath) -> GammaMemory:
+        """Remember the best gamma of a search in this state."""
+        return cls(rule, path.best, float(state.count.sum()), state.n_classes, state.epoch, path)
+
+    def is_valid_for(self, rule: Ridge, state: State) -> bool:
+        """Tell whether it may stand: the same weighting, no new class, the count not doubled, no end of a phase."""
+        same = (rule, state.n_classes, state.epoch) == (self.rule, self.n_classes, self.epoch)
+        return same and bool(state.count.sum() < 2 * self.count)

@@ -1,6 +1,9 @@
-"""The closed-form ridge solution W = (G + gamma I)^-1 B."""
+"""The closed-form ridge solution W = (G + gamma I)^-1 B, and solutions that are linear in the features."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,3 +49,31 @@ def solve_ridge(G: Array, B: Array, gamma: float) -> Array:
         W: Array = V @ ((V.T @ B) / (eigenvalues.clip(min=0.0) + gamma)[:, None])
         return W
     return backend.cholesky_solve(L, B)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearSolution:
+    """Weights for one state of the statistics.
+
+    Attributes
+    ----------
+    W : array of shape (f, C)
+    b : array of shape (C,) or None
+        Intercepts.
+    gamma : float or None
+        The ridge, where there is one.
+    """
+
+    W: Array
+    b: Array | None = None
+    gamma: float | None = None
+
+    @property
+    def coef(self) -> Array:
+        """W transposed, shape (C, f)."""
+        return self.W.T
+
+    def scorer(self, order: Array) -> Callable[[Array], Array]:
+        """Return the function from features (n, f) to scores XW + b (n, C), with the classes in this order."""
+        W, b = self.W[:, order], None if self.b is None else self.b[order]
+        return lambda X: X @ W if b is None else X @ W + b

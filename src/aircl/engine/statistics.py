@@ -1,191 +1,335 @@
-"""What every store of sufficient statistics has in common: counts, class sums, and rows that wait to be absorbed.
+"""Sufficient statistics as values: what is held is declared once, and how it adds up, is saved and sized follows.
 
-Per class y the paper accumulates n_y (count), s_y (sum of x) and A_y (sum of x'x). The stores differ only in how they
-hold the A_y. Classes are numbered by slots 0, 1, .. in the order they arrive; labels live in the classifier.
+Per class y the paper accumulates n_y (count), s_y (sum of x) and A_y (sum of x'x). Classes are numbered by slots 0, 1,
+.. in the order they arrive. Nothing here changes in place: every operation returns new statistics that share with the
+old what is the same, so whoever holds the old ones still has them whole.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of
-from aircl.engine.batch import ClassRows, Pending, sort_by_class
-from aircl.engine.gamma import Spectrum, doubt, shared_losses
+from aircl.engine.backend import Array, backend_of, packed_size
+from aircl.engine.batch import ClassRows
 from aircl.engine.memory import OnDisk
+from aircl.engine.moment import SecondMoment, check_moment
+from aircl.engine.moments import Moments
+from aircl.engine.space import Space, StoreError
 
-# Larger batches are absorbed in blocks of about this many bytes.
-BLOCK_BYTES = 128 * 2**20
-
-
-class StoreError(ValueError):
-    """What was asked for cannot be done exactly by this store, so it was not done at all.
-
-    Examples
-    --------
-    A small store has no statistics of a single class that it could take out again:
-
-    >>> import numpy as np
-    >>> from aircl import AIRClassifier
-    >>> clf = AIRClassifier(0.1, store="shared").fit(np.eye(3), ["cat", "dog", "owl"])
-    >>> clf.forget(classes=["owl"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    aircl.engine.statistics.StoreError: store='shared' ... cannot forget a whole class without its rows. Pass ...
-    >>> clf.forget([[0.0, 0.0, 1.0]], ["owl"]).classes_
-    array(['cat', 'dog'], dtype='<U3')
-    """
+Stored = Array | OnDisk
 
 
-def grown(table: Array, size: int) -> Array:
-    """Return `table` with room for `size` rows, zeros beyond the old ones; capacity doubles, so growth is cheap."""
-    if len(table) >= size:
-        return table
-    backend = backend_of(table)
-    larger = backend.zeros((max(size, 2 * len(table)), *table.shape[1:]), backend.dtype(table))
-    larger[: len(table)] = table
-    return larger
+# -- parts: what statistics are made of --
+class Part(Protocol):
+    """One part of some statistics: how it begins, grows with the classes, adds up and is stored."""
+
+    @property
+    def file(self) -> str:
+        """Its name in a file."""
+
+    def empty(self, space: Space) -> Any:
+        """Return it for no class."""
+
+    def padded(self, value: Any, n_classes: int) -> Any:
+        """Return it with zeros for more classes."""
+
+    def taken(self, value: Any, slots: Array) -> Any:
+        """Return it for some of the classes only."""
+
+    def summed(self, value: Any, other: Any, slots: Array, reserve: int) -> Any:
+        """Return value + other, whose class i is `slots[i]` of value."""
+
+    def stored(self, value: Any, space: Space) -> dict[str, Stored]:
+        """Return it as named NumPy arrays."""
+
+    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Any:
+        """Return what `stored` has made arrays of, or raise if they do not fit."""
 
 
-class Statistics(ABC):
-    """Sufficient statistics of a stream: what is learned, in whatever order it came.
+@dataclass(frozen=True)
+class Numbers:
+    """One float64 number per class, in NumPy always."""
 
-    Parameters
-    ----------
-    n_features : int
-        Width f of the rows.
-    dtype : dtype
-        float32 or float64, of the second moments. Counts and sums are float64 always.
-    memory_limit : int or None
-        Bytes that may be held in memory, for stores that can go on beyond. None: half of what there is.
-    backend : backend of the rows
-        Rows, sums and second moments are its arrays; counts and weights are NumPy arrays always.
+    file: str
+
+    def empty(self, space: Space) -> Array:
+        """Return no numbers."""
+        return np.zeros(0)
+
+    def padded(self, value: Array, n_classes: int) -> Array:
+        """Return the numbers with zeros behind."""
+        return np.append(value, np.zeros(n_classes - len(value)))
+
+    def taken(self, value: Array, slots: Array) -> Array:
+        """Return some of the numbers."""
+        return value[slots]
+
+    def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
+        """Return the sum."""
+        total = value.copy()
+        total[slots] += other
+        return total
+
+    def stored(self, value: Array, space: Space) -> dict[str, Stored]:
+        """Return the numbers."""
+        return {self.file: value}
+
+    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Array:
+        """Return the numbers."""
+        return validate_array(arrays[self.file], (n_classes,), np.dtype(np.float64))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A float64 row per class; `share` of the features wide."""
+
+    file: str
+    share: float = 1.0
+
+    def _width(self, space: Space) -> int:
+        return int(space.n_features * self.share)
+
+    def empty(self, space: Space) -> Array:
+        """Return no rows."""
+        return space.backend.zeros((0, self._width(space)), np.float64)
+
+    def padded(self, value: Array, n_classes: int) -> Array:
+        """Return the rows with zeros below."""
+        if len(value) == n_classes:
+            return value
+        backend = backend_of(value)
+        return backend.concatenate([value, backend.zeros((n_classes - len(value), value.shape[1]), np.float64)])
+
+    def taken(self, value: Array, slots: Array) -> Array:
+        """Return some of the rows."""
+        return backend_of(value).take(value, slots)
+
+    def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
+        """Return the sum."""
+        backend = backend_of(value)
+        total = backend.copy(value)
+        total[backend.index(slots)] += other
+        return total
+
+    def stored(self, value: Array, space: Space) -> dict[str, Stored]:
+        """Return the rows."""
+        return {self.file: space.backend.to_numpy(value)}
+
+    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Array:
+        """Return the rows."""
+        rows = validate_array(arrays[self.file], (n_classes, self._width(space)), np.dtype(np.float64))
+        return space.backend.asarray(rows)
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """One symmetric (f, f) matrix for all classes, in its lower triangle; packed in a file."""
+
+    file: str
+
+    def empty(self, space: Space) -> Array:
+        """Return zeros."""
+        return space.backend.lower_zeros(space.n_features, space.dtype)
+
+    def padded(self, value: Array, n_classes: int) -> Array:
+        """Return it as it is."""
+        return value
+
+    def taken(self, value: Array, slots: Array) -> Array:
+        """Return it as it is."""
+        return value
+
+    def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
+        """Return the sum."""
+        total: Array = value + other
+        return total
+
+    def stored(self, value: Array, space: Space) -> dict[str, Stored]:
+        """Return it packed."""
+        return {self.file: space.backend.to_numpy(space.backend.pack(value))}
+
+    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Array:
+        """Return it unpacked."""
+        packed = validate_array(arrays[self.file], (packed_size(space.n_features),), space.dtype)
+        return space.backend.unpack(space.backend.asarray(packed), space.n_features)
+
+
+@dataclass(frozen=True)
+class OnePerClass:
+    """A second moment per class."""
+
+    file: str
+
+    def empty(self, space: Space) -> Moments:
+        """Return no moments."""
+        return Moments(space)
+
+    def padded(self, value: Moments, n_classes: int) -> Moments:
+        """Return the moments with empty ones behind."""
+        return value.padded(n_classes)
+
+    def taken(self, value: Moments, slots: Array) -> Moments:
+        """Return some of the moments."""
+        return value.taken(slots.tolist())
+
+    def summed(self, value: Moments, other: Moments, slots: Array, reserve: int) -> Moments:
+        """Return the sum, sealed."""
+        pairs = zip(slots.tolist(), other.held, strict=True)
+        return value.replaced(((slot, value.held[slot].plus_moment(more).sealed()) for slot, more in pairs), reserve)
+
+    def stored(self, value: Moments, space: Space) -> dict[str, Stored]:
+        """Return an array, or the file of one, per class."""
+        moments = (moment.sealed().stored() for moment in value.held)
+        return {
+            f"{self.file}.{slot}": held if isinstance(held, OnDisk) else space.backend.to_numpy(held)
+            for slot, held in enumerate(moments)
+        }
+
+    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Moments:
+        """Return the moments; they are read one at a time, and those that there is no room for go to files again."""
+
+        def read(slot: int) -> SecondMoment:
+            array = arrays[f"{self.file}.{slot}"]
+            check_moment(array, space)
+            return SecondMoment.of(space.backend.asarray(_finite(array)), space)
+
+        return Moments(space).replaced((slot, read(slot)) for slot in range(n_classes))
+
+
+def held(part: Part) -> Any:
+    """Declare a field of statistics."""
+    return dataclasses.field(metadata={"part": part})
+
+
+# -- statistics --
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sufficient statistics of a stream: a value made of declared parts.
 
     Attributes
     ----------
-    n_classes : int
-        C, the number of slots.
+    space : Space
+        Width, dtype and kind of the rows, and the memory for them.
     count : array of shape (C,)
         n_y, the sum of sample weights of every class.
-    sums : array of shape (C, f)
-        s_y, the weighted sum of the rows of every class.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from aircl.engine import STORES
-    >>> store = STORES["shared"](n_features=2, dtype=np.float64)
-    >>> store.grow(2)
-    >>> store.update(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]]), slots=np.array([0, 0, 1]))
-    >>> store.count, store.sums.tolist()
-    (array([2., 1.]), [[4.0, 0.0], [0.0, 2.0]])
+    >>> from aircl.engine import STORES, Space
+    >>> from aircl.engine.batch import sort_by_class
+    >>> empty = STORES["shared"].empty(Space(n_features=2, dtype=np.float64))
+    >>> rows = sort_by_class(np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]]), np.array([0, 0, 1]), None)
+    >>> one = empty.padded(2).plus(rows)
+    >>> one.count, one.sums.tolist(), empty.n_classes
+    (array([2., 1.]), [[4.0, 0.0], [0.0, 2.0]], 0)
     """
 
     name: ClassVar[str]
+    cannot_forget: ClassVar[str] = "this classifier cannot forget."
+    cannot_merge: ClassVar[str | None] = None
 
-    def __init__(
-        self,
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> None:
-        if memory_limit is not None and not backend.spills:
-            raise ValueError(
-                f"memory_limit={memory_limit} cannot be kept for {backend.name}: only NumPy arrays can live in files. "
-                "Set memory_limit=None, or learn from NumPy arrays."
-            )
-        self.n_features = n_features
-        self.dtype = np.dtype(dtype)
-        self.backend = backend
-        self.memory_limit = memory_limit
-        self.n_classes = 0
-        self._count = np.zeros(0)
-        self._center = backend.zeros((0, n_features), np.float64)  # s_y, or the mean where a store says so
-        self._pending = Pending(n_features, self.dtype, backend)
+    space: Space
+    count: Array = held(Numbers("count"))
+
+    @classmethod
+    def parts(cls) -> dict[str, Part]:
+        """Return what is held, by name."""
+        return {field.name: field.metadata["part"] for field in dataclasses.fields(cls) if "part" in field.metadata}
+
+    @classmethod
+    def empty(cls, space: Space) -> Self:
+        """Return the statistics of nothing."""
+        return cls(space, **{name: part.empty(space) for name, part in cls.parts().items()})
+
+    def in_space(self, space: Space) -> Self:
+        """Return the statistics of nothing, with another memory limit where one matters."""
+        return self
 
     @property
-    def n_scored(self) -> int:
+    def n_classes(self) -> int:
+        """C, the number of slots."""
+        return len(self.count)
+
+    @property
+    def n_score_features(self) -> int:
         """Width of the rows that are scored: those that are learned may be wider."""
-        return self.n_features
+        return self.space.n_features
 
-    # -- learning --
-    def grow(self, n_classes: int) -> None:
-        """Make room for classes up to slot n_classes - 1."""
-        self._count = grown(self._count, n_classes)
-        self._center = grown(self._center, n_classes)
-        self.n_classes = max(self.n_classes, n_classes)
+    def _each(self, change: Any) -> Self:
+        """Return the same with every part changed by a function of the part and its value."""
+        return dataclasses.replace(self, **{n: change(part, getattr(self, n)) for n, part in self.parts().items()})
 
-    def check_update(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
-        """Refuse classes that this store can take no more rows of. Called before anything changes."""
+    def padded(self, n_classes: int) -> Self:
+        """Return the same with room for classes up to slot n_classes - 1."""
+        if n_classes <= self.n_classes:
+            return self
+        return self._each(lambda part, value: part.padded(value, n_classes))
 
-    def update(self, X: Array, slots: Array, weight: Array | None = None) -> None:
-        """Learn rows X (n, f) of the given classes. Cost O(n f^2), amortised; the rows are copied."""
-        if len(self._pending) + len(X) > self._pending.capacity:
-            self.flush()
-        if len(X) <= self._pending.capacity:
-            self._pending.add(X, slots, weight)
-            return
-        block = max(self._pending.capacity, BLOCK_BYTES // (self.n_features * self.dtype.itemsize))
-        for start in range(0, len(X), block):
-            part = slice(start, start + block)
-            self._absorb(sort_by_class(X[part], slots[part], None if weight is None else weight[part]))
+    def taken(self, slots: Array) -> Self:
+        """Return the statistics of some classes alone, in this order."""
+        return self._each(lambda part, value: part.taken(value, slots))
 
-    def flush(self) -> None:
-        """Absorb the rows that wait."""
-        if len(self._pending):
-            self._absorb(self._pending.take())
-            self._pending.clear()
+    def dropped(self, slots: Sequence[int]) -> Self:
+        """Return the same without some classes; the later slots move up."""
+        return self.taken(np.delete(np.arange(self.n_classes), slots))
 
-    @abstractmethod
-    def _absorb(self, batch: ClassRows) -> None:
-        """Add rows to counts, sums and second moments."""
+    # -- learning and forgetting --
+    def check_update(self, slots: Array) -> None:
+        """Refuse classes that can take no more rows."""
 
-    def seal(self) -> None:
-        """Absorb what waits, and leave nothing that is a raw row of a class of three or more samples."""
-        self.flush()
-        self._pending.wipe()
+    def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
+        """Return the statistics with rows added, all of whose slots there are.
 
-    def end_phase(self, pi: Array) -> None:
-        """Close the open phase; pi (C,) are the unscaled class weights."""
-        self.seal()
+        `reserve` bytes are held elsewhere for the time being, by the statistics that these replace.
+        """
+        raise NotImplementedError
 
-    # -- what a solution needs --
-    @property
-    def count(self) -> Array:
-        """n_y, the sum of sample weights of every class, shape (C,)."""
-        return self._count[: self.n_classes] + self._pending.count(self.n_classes)
+    def first_step(self, batch: ClassRows) -> int:
+        """Return how many classes of a batch to add at once, if memory is not to be needed twice for all of them."""
+        return len(batch.slots)
 
-    @property
-    def sums(self) -> Array:
-        """s_y, the weighted sum of the rows of every class, shape (C, f)."""
-        self.flush()
-        return self._center[: self.n_classes]
+    def sealed(self) -> Self:
+        """Return the same without anything that is a raw row of a class of three or more samples."""
+        return self
 
-    # -- algebra --
-    def check_merge(self, slots: Array) -> None:  # noqa: B027 (most stores refuse nothing)
-        """Refuse to merge statistics whose classes land on these slots. Called before anything changes."""
+    def closed_phase(self, pi: Array) -> Self:
+        """Return the statistics after the open phase has ended; pi (C,) are the unscaled class weights."""
+        return self.sealed()
 
-    @abstractmethod
-    def merge(self, other: Self, slots: Array) -> None:
-        """Add the statistics of another store, whose class i is `slots[i]` here."""
+    def after_sum(self) -> Self:
+        """Return the same, in a form that is better for further sums."""
+        return self
 
-    @abstractmethod
-    def subtract(self, X: Array, slots: Array, weight: Array | None) -> Array:
-        """Take learned rows out again; return the slots of the classes of which nothing is left."""
+    def check_merge(self, slots: Array) -> None:
+        """Refuse to add statistics whose classes land on these slots."""
+        if self.cannot_merge is not None:
+            raise StoreError(self.cannot_merge)
 
-    def forget_classes(self, slots: Sequence[int]) -> None:
-        """Forget classes whose rows are not at hand, where the store can."""
-        self.drop(slots)
+    def merged(self, other: Self, slots: Array) -> Self:
+        """Return the sum with other statistics, sealed, whose class i is `slots[i]` here."""
+        total = self.sealed().padded(int(slots.max()) + 1 if len(slots) else 0)
+        return dataclasses.replace(
+            total,
+            **{
+                name: part.summed(getattr(total, name), getattr(other, name), slots, self.nbytes)
+                for name, part in self.parts().items()
+                if hasattr(other, name)  # an open phase alone has nothing folded
+            },
+        )
 
-    def drop(self, slots: Sequence[int]) -> None:
-        """Remove classes of which nothing is left; the later slots move up."""
-        self.flush()
-        self._count = np.delete(self._count[: self.n_classes], slots)
-        self._center = self.backend.take(self._center, np.delete(np.arange(self.n_classes), slots))
-        self.n_classes -= len(slots)
+    def minus(self, batch: ClassRows) -> tuple[Self, Array]:
+        """Return the statistics without learned rows, and the slots of the classes of which nothing is left."""
+        raise StoreError(self.cannot_forget)
+
+    def without_classes(self, slots: Sequence[int]) -> Self:
+        """Return the statistics without classes whose rows are not at hand."""
+        raise StoreError(self.cannot_forget)
 
     def remaining_count(self, batch: ClassRows) -> tuple[Array, Array]:
         """Return the counts after taking `batch` out, and which of the touched classes that empties.
@@ -195,7 +339,7 @@ class Statistics(ABC):
         StoreError
             If a class has less weight than is to be taken out.
         """
-        held, taken = self._count[batch.slots], batch.count
+        held, taken = self.count[batch.slots], batch.count
         left = held - taken
         slack = 1e-9 * held
         if np.any(left < -slack):
@@ -210,69 +354,31 @@ class Statistics(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return self._count.nbytes + self._center.nbytes + self._pending.nbytes
+        return sum(getattr(self, name).nbytes for name in self.parts())
 
-    def arrays(self) -> dict[str, Array | OnDisk]:
-        """Return everything that was learned as named NumPy arrays, sealed."""
-        self.seal()
-        center = self.backend.to_numpy(self._center[: self.n_classes])
-        return {"count": self._count[: self.n_classes], "center": center}
+    def arrays(self) -> dict[str, Stored]:
+        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
+        sealed = self.sealed()
+        stored: dict[str, Stored] = {}
+        for name, part in self.parts().items():
+            stored |= part.stored(getattr(sealed, name), self.space)
+        return stored
 
     @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, Array],
-        n_features: int,
-        dtype: np.dtype[Any],
-        memory_limit: int | None = None,
-        backend: NumpyBackend = NUMPY,
-    ) -> Self:
-        """Build a store from what `arrays` returned."""
-        store = cls(n_features, dtype, memory_limit, backend)
-        store._restore(arrays)
-        return store
-
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take up what `arrays` returned, in a new store; refuse what does not fit."""
-        self.n_classes = n_classes = len(arrays["count"])
-        self._count = checked(arrays["count"], (n_classes,), np.dtype(np.float64))
-        center = checked(arrays["center"], (n_classes, self.n_features), np.dtype(np.float64))
-        self._center = self.backend.asarray(center)
+    def restored(cls, arrays: Mapping[str, Array], space: Space) -> Self:
+        """Return what `arrays` returned the arrays of; refuse what does not fit."""
+        n_classes = len(arrays["count"])
+        return cls(space, **{name: part.restored(arrays, space, n_classes) for name, part in cls.parts().items()})
 
 
-class SecondMoments(Statistics):
-    """Statistics that a ridge regression can be solved from."""
-
-    @abstractmethod
-    def gram(self, pi: Array) -> Array:
-        """Return sum_y pi_y A_y, shape (f, f), in its lower triangle."""
-
-    @abstractmethod
-    def within(self, pi: Array) -> Array:
-        """Return an estimate of the within-class covariance S_w, shape (f, f), in its lower triangle."""
-
-    def losses(self, spectrum: Spectrum, shrinkage: Array, within: Array) -> list[Array]:
-        """Return estimates of every class's leave-one-out error, shape (g, C) each: here, all classes share S_w.
-
-        `within` is S_w in the eigenbasis.
-        """
-        return shared_losses(spectrum, shrinkage, within)
-
-    def unlike(self, within: Array, pi: Array) -> float:
-        """Return how little S_w, complete, tells of the scatter of a class that the store has no more of."""
-        return doubt(within, np.ones(self.n_classes), self.count)
-
-
-def checked(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def validate_array(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a stored array, or say that it is not what it should be."""
     if array.shape != shape or array.dtype != dtype:
         raise ValueError(f"an array is {array.dtype}{list(array.shape)} where {dtype}{list(shape)} belongs")
+    return _finite(array)
+
+
+def _finite(array: Array) -> Array:
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("an array of statistics has values that are NaN or infinite")
     return array
-
-
-def rounding(dtype: np.dtype[Any], size: int, energy: float) -> float:
-    """Return how far below zero rounding alone can push an eigenvalue of a difference of sums of squares.
-
-    `energy` is the trace of what was summed, `size` the number of terms an error can pile up over.
-    """
-    return float(64 * np.finfo(dtype).eps * np.sqrt(max(size, 1)) * energy)

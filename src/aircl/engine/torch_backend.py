@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import pi, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -135,14 +134,6 @@ class TorchBackend:
         """Put tensors of one shape along a new first axis."""
         return torch.stack(arrays)
 
-    def reverse(self, A: Tensor) -> Tensor:
-        """Return the rows of A from the last to the first."""
-        return A.flip(0)
-
-    def split(self, A: Tensor, n_parts: int) -> list[Tensor]:
-        """Return the rows of A in parts of nearly equal size."""
-        return list(torch.tensor_split(A, n_parts))
-
     # -- numbers --
     def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
         """Write factor A to `out`."""
@@ -152,7 +143,7 @@ class TorchBackend:
         """Return the squares, float64."""
         return A.double().square()
 
-    def limit(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+    def clip(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
         """Bring what is below `low` or above `high` to there, in place."""
         return A.clamp_(low, high)
 
@@ -173,7 +164,7 @@ class TorchBackend:
         """Return the softmax of every row."""
         return A.softmax(1)
 
-    def peak(self, A: Tensor) -> float:
+    def max_abs(self, A: Tensor) -> float:
         """Return the largest absolute value, NaN if there is one, 0 of nothing."""
         return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0
 
@@ -190,10 +181,10 @@ class TorchBackend:
             wide = wide * self.column(weight, wide)
         return sums.index_add_(0, self._class_of_row(start, len(rows)), wide)
 
-    def subtract_means(self, rows: Tensor, mean: Tensor, start: Array, root_weight: Array | None) -> None:
-        """Subtract `root_weight` times its mean (k, f) from every row, in place; rows as in `class_sums`."""
+    def subtract_means(self, rows: Tensor, mean: Tensor, start: Array, root_weight: Array | None) -> Tensor:
+        """Return every row minus `root_weight` times its class's mean (k, f); rows as in `class_sums`."""
         means = mean.to(rows.dtype).index_select(0, self._class_of_row(start, len(rows)))
-        rows -= means if root_weight is None else means.mul_(self.column(root_weight, rows))
+        return rows - (means if root_weight is None else means.mul_(self.column(root_weight, rows)))
 
     def _class_of_row(self, start: Array, n_rows: int) -> Tensor:
         return self.index(np.repeat(np.arange(len(start)), np.diff(np.append(start, n_rows))))
@@ -270,23 +261,11 @@ class TorchBackend:
         eigenvalues, V = torch.linalg.eigh(A)
         return eigenvalues, V
 
-    def orthonormal(self, A: Tensor) -> Tensor:
-        """Return an orthonormal basis of the columns of A (m, n), m >= n, as columns."""
-        Q: Tensor = torch.linalg.qr(A)[0]
-        return Q
-
-    def cosine_mix(self, A: Tensor) -> Tensor:
-        """Return the orthonormal cosine transform (type II) of the columns of A."""
-        k = torch.arange(len(A), dtype=torch.float64, device=self.device)
-        transform = torch.cos(pi / len(A) * k[:, None] * (k + 0.5)).mul_(sqrt(2.0 / len(A)))
-        transform[0] /= sqrt(2.0)
-        return transform.to(A.dtype) @ A
-
-    def fix_signs(self, A: Tensor) -> None:
-        """Make the largest entry of every row positive, in place."""
-        if A.numel():
-            largest = A.gather(1, A.abs().argmax(dim=1, keepdim=True))
-            A *= torch.where(largest < 0, -1.0, 1.0).to(A.dtype)
+    def qr(self, A: Tensor) -> tuple[Tensor, Tensor]:
+        """Return Q and R of A = QR, R upper triangular with a diagonal >= 0; A may be a stack of matrices."""
+        Q, R = torch.linalg.qr(A)
+        signs = torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(A.dtype)
+        return Q * signs[..., None, :], R * signs[..., :, None]
 
     def cholesky(self, A: Tensor, shift: float) -> Tensor | None:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""

@@ -10,7 +10,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aircl.engine.backend import backend_of, is_tensor
-from aircl.engine.tensors import check_tensor, fitted_like
+from aircl.expansion.tensors import check_tensor, fitted_like
 
 
 class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -154,7 +154,7 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         H = X @ shifted.T
         H -= 0.5 * (X**2).sum(1)[:, None]
         H -= half_norms
-        H = backend.limit(H, high=0.0)
+        H = backend.clip(H, high=0.0)
         H /= self.sigma**2
         return backend.exp(H)
 

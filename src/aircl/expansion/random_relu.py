@@ -11,7 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aircl.engine.backend import backend_of, is_tensor
-from aircl.engine.tensors import check_tensor, fitted_like
+from aircl.expansion.tensors import check_tensor, fitted_like
 
 
 class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -135,7 +135,7 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Expanded features, none of them negative.
         """
         H = self.project(X)
-        return backend_of(H).limit(H, low=0.0)
+        return backend_of(H).clip(H, low=0.0)
 
     def project(self, X: Any) -> Any:
         """Compute X W, before the ReLU.

@@ -1,4 +1,4 @@
-"""Tensors at the door: checked as scikit-learn checks arrays. torch is imported only once there is one."""
+"""Validation of tensors, as scikit-learn validates arrays. torch is imported only once there is one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,150 @@
+"""Predictions from one solution, which nothing can change any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aircl.classifiers.inputs import check_features
+from aircl.engine import Solved
+from aircl.engine.backend import NUMPY, Array, NumpyBackend
+from aircl.engine.learner import BLOCK_BYTES
+
+if TYPE_CHECKING:
+    from aircl.classifiers.stream import StreamClassifier
+
+
+class Snapshot:
+    """An immutable predictor: classes and weights of one moment. It holds no statistics, and using it never waits.
+
+    Made by `StreamClassifier.snapshot`; whatever is learned or forgotten afterwards, it answers the same.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    version : int
+        Of the learner's state it was made of; one more after every change.
+    n_samples : float
+        Sum of the weights of all samples in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl import AIRClassifier
+    >>> clf = AIRClassifier(0.1).fit(np.eye(3), ["cat", "dog", "owl"])
+    >>> before = clf.snapshot()
+    >>> clf = clf.partial_fit(np.ones((5, 3)), ["fox"] * 5)
+    >>> before.classes_.tolist(), clf.classes_.tolist()
+    (['cat', 'dog', 'owl'], ['cat', 'dog', 'fox', 'owl'])
+    >>> before.predict(np.eye(3)).tolist(), clf.snapshot().version - before.version
+    (['cat', 'dog', 'owl'], 0)
+    >>> int(clf.refresh().snapshot().n_samples - before.n_samples)
+    5
+    """
+
+    def __init__(self, classifier: StreamClassifier, solved: Solved) -> None:
+        self._classifier = classifier  # for its parameters
+        self._solved = solved
+
+    def __repr__(self) -> str:
+        """Say whose and of when."""
+        return f"<Snapshot of {type(self._classifier).__name__}, {len(self.classes_)} classes, version {self.version}>"
+
+    @property
+    def classes_(self) -> Array:
+        """Labels seen or declared, sorted, shape (C,)."""
+        return self._solved.labels.classes
+
+    @property
+    def version(self) -> int:
+        """Of the learner's state."""
+        return self._solved.version
+
+    @property
+    def n_samples(self) -> float:
+        """Sum of the weights of all samples."""
+        return self._solved.n_samples
+
+    @property
+    def solution(self) -> Any:
+        """What the classifier's rule has made of the statistics."""
+        return self._solved.solution
+
+    @property
+    def _backend(self) -> NumpyBackend:
+        backend: NumpyBackend = self._solved.inputs.backend_
+        return backend
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of every class, as the classifier's `decision_function` does.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        X = self._solved.inputs.check(X)
+        scores = self._with_unseen(list(self._scores(X)), X, -np.inf)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of highest score, among those seen.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+            For tensors a tensor, unless the labels are strings.
+        """
+        X, backend = self._solved.inputs.check(X), self._backend
+        best = [scores.argmax(1) for scores in self._scores(X)]
+        labels = self._solved.labels
+        seen = labels.seen[labels.order]
+        if seen.dtype.kind == "U":  # there are no tensors of strings
+            best, backend = [backend.to_numpy(block) for block in best], NUMPY
+        seen = backend.asarray(seen)
+        return seen[backend.concatenate(best)] if best else seen[:0]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of every class: a softmax of the scores at the solution's temperature.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p : array of shape (n_samples, n_classes)
+        """
+        X, backend = self._solved.inputs.check(X), self._backend
+        temperature = self.solution.temperature
+        blocks = [backend.softmax(backend.double(scores) / temperature) for scores in self._scores(X)]
+        return self._with_unseen(blocks, X, 0.0)
+
+    def _scores(self, X: Any) -> Iterator[Array]:
+        """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""
+        order = self._solved.labels.order
+        score = self._solved.solution.scorer(self._backend.index(order))
+        for _, features in self._classifier._features(X, self._solved.inputs):
+            features = check_features(features, None, self._solved.width, self._solved.dtype)
+            rows = max(1, BLOCK_BYTES // (len(order) * self._solved.dtype.itemsize))
+            for start in range(0, len(features), rows):
+                yield score(features[start : start + rows])
+
+    def _with_unseen(self, blocks: list[Array], X: Any, value: float) -> Array:
+        """Stack blocks of columns of seen classes into columns of all of `classes_`."""
+        backend = self._backend
+        dtype = backend.dtype(blocks[0]) if blocks else self._solved.dtype
+        full = backend.zeros((X.shape[0], len(self.classes_)), dtype)
+        full += value
+        if blocks:
+            full[:, backend.index(self._solved.labels.columns)] = backend.concatenate(blocks)
+        return full

@@ -1,0 +1,174 @@
+"""What a review found, each as a test: numbers that were lost, parameters that were forgotten, memory that was not."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from aircl import AIRClassifier, RecursiveACILClassifier, StoreError
+from aircl.engine import Space
+from aircl.engine.memory import available_memory
+from aircl.engine.statistics import OnePerClass
+
+
+def two_classes(f, n_first, n_second, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_first + n_second, f)).astype(dtype)
+    y = np.repeat([0, 1], [n_first, n_second])
+    X[y == 1] += 0.5
+    return X, y
+
+
+@pytest.mark.parametrize("weighting", ["inverse", 1.5, 2.0])
+@pytest.mark.parametrize("f", [64, 256])
+def test_a_prediction_in_between_costs_no_digits(f, weighting):
+    """A class of one row, a prediction, then thousands of rows of it: its weight falls by as much."""
+    X, y = two_classes(f, 9000, 4001, np.float32)
+    watched = AIRClassifier(1.0, weighting=weighting)
+    watched.partial_fit(X[:9001], y[:9001])
+    watched.predict(X[:5])
+    watched.partial_fit(X[9001:], y[9001:])
+    alone = AIRClassifier(1.0, weighting=weighting).fit(X.astype(np.float64), y)
+    error = np.linalg.norm(watched.coef_ - alone.coef_) / np.linalg.norm(alone.coef_)
+    assert error < 2e-6
+
+
+def test_a_gamma_that_was_searched_for_other_weights_is_not_taken_from_a_file(tmp_path):
+    X, y = two_classes(8, 200, 20, np.float64)
+    clf = AIRClassifier().fit(X, y)
+    clf.predict(X)
+    clf.set_params(scale="none")
+    clf.save(tmp_path / "m")
+    assert AIRClassifier.load(tmp_path / "m").gamma_ == pytest.approx(clf.gamma_)
+
+
+def test_a_refused_change_of_gamma_changes_nothing_and_parameters_are_followed():
+    X, y = two_classes(8, 50, 20, np.float64)
+    clf = RecursiveACILClassifier(0.5).fit(X, y)
+    before = clf.coef_.copy()
+    with pytest.raises(ValueError, match="gamma=-1"):
+        clf.change_gamma(-1)
+    assert clf.gamma == 0.5
+    np.testing.assert_array_equal(clf.coef_, before)
+    expected = RecursiveACILClassifier(3.0).fit(X, y).coef_
+    np.testing.assert_allclose(clf.set_params(gamma=3.0).coef_, expected, rtol=1e-9)
+    np.testing.assert_allclose(clf.partial_fit(X[:3], y[:3]).change_gamma(2.0).gamma, 2.0)
+
+
+def test_a_recursion_goes_on_from_a_file_whatever_gamma_was_set(tmp_path):
+    X, y = two_classes(8, 50, 20, np.float64)
+    clf = RecursiveACILClassifier(0.5).fit(X[:40], y[:40]).set_params(gamma=3.0)
+    clf.save(tmp_path / "m")
+    loaded = RecursiveACILClassifier.load(tmp_path / "m").partial_fit(X[40:], y[40:])
+    np.testing.assert_allclose(loaded.coef_, RecursiveACILClassifier(3.0).fit(X, y).coef_, rtol=1e-8, atol=1e-12)
+
+
+def test_a_merge_that_no_prediction_could_follow_is_refused():
+    X, y = two_classes(6, 20, 10, np.float64)
+    mine = AIRClassifier(0.5, weighting={0: 1.0, 1: 2.0}).fit(X, y)
+    for receiver in (mine, AIRClassifier(0.5, weighting={0: 1.0, 1: 2.0})):
+        with pytest.raises(ValueError, match="no weight for the classes"):
+            receiver.merge(AIRClassifier(0.5).fit(X, y + 1))
+    assert mine.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("store", ["per-class", "shared", "pooled"])
+@pytest.mark.parametrize("scale", [1e-14, 1e-8, 1e8, 1e13])
+def test_gamma_is_chosen_alike_at_every_scale(store, scale):
+    X, y = two_classes(20, 200, 15, np.float32)
+    plain, scaled = AIRClassifier(store=store).fit(X, y), AIRClassifier(store=store).fit(X * np.float32(scale), y)
+    assert scaled.gamma_ / plain.gamma_ == pytest.approx(scale**2, rel=0.02)
+    at = np.argmin(scaled.gamma_path_.criterion)
+    assert 0 < at < len(scaled.gamma_path_.gamma) - 1
+    assert np.mean(scaled.predict(X * np.float32(scale)) == plain.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("store", ["per-class", "shared", "pooled"])
+def test_features_that_would_vanish_are_refused(store):
+    X, y = two_classes(6, 40, 40, np.float32)
+    clf = AIRClassifier(store=store)
+    with pytest.raises(ValueError, match="Scale the features up"):
+        clf.fit(X * np.float32(1e-30), y)
+    assert not clf.__sklearn_is_fitted__()
+    clf.fit(X, y).partial_fit(X[:5] * np.float32(1e-30), y[:5])  # beside others they are just small
+    assert clf.class_count_.sum() == 85
+
+
+@pytest.mark.parametrize("store", ["per-class", "shared", "pooled"])
+@pytest.mark.parametrize("size", [1e-160, 1e-30, 1e30, 1e160])
+def test_class_weights_of_any_size_give_the_same_classifier(store, size):
+    X, y = two_classes(6, 40, 10, np.float32)
+    expected = AIRClassifier(0.5, store=store, weighting={0: 1.0, 1: 3.0}).fit(X, y)
+    clf = AIRClassifier(0.5, store=store, weighting={0: size, 1: 3 * size}).fit(X, y)
+    np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-5, atol=1e-7)
+
+
+def test_pooled_refuses_to_fold_weights_beyond_its_range():
+    X, y = two_classes(6, 40, 10, np.float32)
+    clf = AIRClassifier(0.5, store="pooled", weighting={0: 1e-160, 1: 1e-160}).fit(X, y)
+    before = clf.coef_.copy()
+    with pytest.raises(StoreError, match="cannot fold"):
+        clf.end_phase()
+    np.testing.assert_array_equal(clf.coef_, before)
+
+
+def test_loading_looks_at_every_class_once(monkeypatch):
+    """Room is counted as classes come, not anew for every one of them."""
+    from aircl.engine.moment import SecondMoment
+
+    asked, nbytes = [0], SecondMoment.nbytes.fget
+    monkeypatch.setattr(
+        SecondMoment, "nbytes", property(lambda self: (asked.__setitem__(0, asked[0] + 1), nbytes(self))[1])
+    )
+    space = Space(4, np.float64)
+    per_class = []
+    for n in (50, 500):
+        asked[0] = 0
+        OnePerClass("moment").restored({f"moment.{slot}": np.ones((1, 4)) for slot in range(n)}, space, n)
+        per_class.append(asked[0] / n)
+    assert per_class[1] == pytest.approx(per_class[0], rel=0.1)
+
+
+def test_available_memory_is_what_is_left_in_every_group_around_the_process(tmp_path):
+    groups, own = tmp_path / "cgroup", tmp_path / "own"
+    inner = groups / "outer" / "inner"
+    inner.mkdir(parents=True)
+    own.write_text("0::/outer/inner\n")
+    alone = available_memory(groups, own)
+    (inner / "memory.max").write_text("max\n")
+    (inner / "memory.current").write_text("1\n")
+    (groups / "outer" / "memory.max").write_text("5000000\n")
+    (groups / "outer" / "memory.current").write_text("3000000\n")
+    assert available_memory(groups, own) == 2_000_000 < alone
+    old = groups / "memory" / "job"
+    old.mkdir(parents=True)
+    own.write_text("7:cpu:/job\n3:memory,hugetlb:/job\n")
+    (old / "memory.limit_in_bytes").write_text("900000")
+    (old / "memory.usage_in_bytes").write_text("400000")
+    assert available_memory(groups, own) == 500_000
+
+
+def test_probabilities_need_no_second_eigendecomposition(monkeypatch):
+    from aircl.engine.backend import NumpyBackend
+
+    calls, eigh = [], NumpyBackend.eigh
+    monkeypatch.setattr(NumpyBackend, "eigh", lambda self, A: (calls.append(len(A)), eigh(self, A))[1])
+    X, y = two_classes(30, 100, 20, np.float64)
+    clf = AIRClassifier(store="shared").fit(X, y)
+    clf.predict_proba(X)
+    assert calls.count(30) == 1
+
+
+def test_forgetting_rows_keeps_the_memory_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rng = np.random.default_rng(0)
+    f, C = 100, 12
+    X, y = rng.normal(size=(1200, f)), np.arange(1200) % C
+    limit = Space(f, np.float64).workspace_bytes + 3 * f * (f + 1) * 4
+    with pytest.warns(UserWarning, match="memory_limit"):
+        clf = AIRClassifier(0.5, memory_limit=limit).fit(X, y).end_phase()
+    clf.forget(X[: 2 * C], y[: 2 * C])
+    assert clf._learner.state.statistics.moments.nbytes <= limit - Space(f, np.float64).workspace_bytes
+    expected = Ridge(alpha=0.5, fit_intercept=False).fit(
+        X[2 * C :], np.eye(C)[y[2 * C :]], sample_weight=clf.class_weight_[y[2 * C :]]
+    )
+    np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-7, atol=1e-10)

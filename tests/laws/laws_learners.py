@@ -1,0 +1,85 @@
+"""Learners of every kind on small streams, and what tells two of them apart."""
+
+import numpy as np
+from sklearn.base import clone
+
+from aircl import (
+    ACILClassifier,
+    AEFOCLClassifier,
+    AIRClassifier,
+    DSALClassifier,
+    FeCAMClassifier,
+    NCMClassifier,
+    RanPACClassifier,
+    RecursiveACILClassifier,
+    SLDAClassifier,
+)
+from aircl.engine import Space
+from aircl.expansion import RandomReLU
+
+F = 12
+# Room for about two packed matrices beside the workspace: the others go to files.
+LIMIT = Space(F, np.float64).workspace_bytes + 2 * F * (F + 1) * 4
+
+LEARNERS = {
+    "per-class": AIRClassifier(0.5),
+    "per-class, spilling": AIRClassifier(0.5, memory_limit=LIMIT),
+    "shared": AIRClassifier(0.5, store="shared"),
+    "pooled": AIRClassifier(0.5, store="pooled"),
+    "pooled, spilling": AIRClassifier(0.5, store="pooled", memory_limit=LIMIT),
+    "gamma auto": AIRClassifier(store="shared"),
+    "expansion": ACILClassifier(0.5, store="per-class", expansion=RandomReLU(15, random_state=0)),
+    "recursive": RecursiveACILClassifier(0.5),
+    "ranpac": RanPACClassifier(n_components=10, random_state=0),
+    "ds-al": DSALClassifier(0.5, n_components=8, random_state=0),
+    "aef-ocl": AEFOCLClassifier(0.5),
+    "slda": SLDAClassifier(),
+    "ncm": NCMClassifier(),
+    "fecam": FeCAMClassifier(),
+}
+STORES = ("per-class", "per-class, spilling", "shared", "pooled", "pooled, spilling")
+
+
+def rows(seed, n=40, classes=(0, 1, 2), f=F):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(classes, size=n)
+    return rng.normal(size=(n, f)) + np.arange(f) * 0.1 * y[:, None], y
+
+
+def begun(name):
+    """A learner with packed classes, one of few rows and rows that wait."""
+    clf = clone(LEARNERS[name])
+    clf.partial_fit(*rows(0))
+    clf.partial_fit(*rows(1, n=5, classes=(3,)))
+    clf.predict(rows(2)[0])  # absorbs, and remembers a solution
+    return clf.partial_fit(*rows(3, n=6))
+
+
+def other(name):
+    return clone(LEARNERS[name]).partial_fit(*rows(7, classes=(10, 11)))
+
+
+QUERY = rows(99)[0]
+
+
+def look(clf):
+    """Everything a user can see of a learner, in numbers."""
+    if not clf.__sklearn_is_fitted__():
+        return {"fitted": np.zeros(1)}
+    return {
+        "classes": np.asarray(clf.classes_),
+        "count": np.asarray(clf.class_count_),
+        "scores": np.asarray(clf._current().decision_function(QUERY)),
+        "lineage": np.array([len(clf._learner.state.lineage)]),
+    }
+
+
+def differences(one, two):
+    """Return the names of what differs, beyond rounding."""
+    if one.keys() != two.keys() or one.get("classes", np.zeros(0)).tolist() != two.get("classes", np.zeros(0)).tolist():
+        return ["classes"]
+    return [
+        name
+        for name in one
+        if one[name].shape != two[name].shape or not np.allclose(one[name], two[name], rtol=1e-7, atol=1e-7)
+    ]

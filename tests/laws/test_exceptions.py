@@ -1,0 +1,179 @@
+"""Whatever is raised, wherever: a learner is as before the call or as after it, never between.
+
+A trace function raises at the k-th line that runs inside aircl. `make test` tries a sample of the lines, `make
+test-laws` every one of them (AIRCL_EVERY_LINE=1).
+"""
+
+import copy
+import gc
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from laws_learners import LEARNERS, QUERY, STORES, begun, differences, look, other, rows
+
+import aircl
+
+EVERY = bool(os.environ.get("AIRCL_EVERY_LINE"))
+SAMPLE = 12  # lines of each operation in the fast tests
+HOME = str(Path(aircl.__file__).parent)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning"),
+    pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger or a coverage tool is tracing"),
+]
+
+
+class Injected(BaseException):
+    """What is raised: not an Exception, as an interrupt is none."""
+
+
+class Tracer:
+    """Counts lines that run in aircl, and raises at one of them."""
+
+    def __init__(self, at=None):
+        self.at, self.lines = at, 0
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return self
+
+
+def run(operation, clf, at=None):
+    """Run an operation under a tracer; return it, and where it raised."""
+    tracer, where = Tracer(at), None
+    gc.disable()  # a finaliser that is called in between is not the operation
+    sys.settrace(tracer)
+    try:
+        operation(clf)
+    except Injected as error:
+        where = str(error)
+    finally:
+        sys.settrace(None)
+        gc.enable()
+    return tracer, where
+
+
+def learn(clf):
+    clf.partial_fit(*rows(11, n=9, classes=(0, 4)))
+
+
+def learn_much(clf):
+    clf.partial_fit(*rows(12, n=4200, classes=(0, 1, 5)))
+
+
+def merge(clf):
+    clf.merge(clf.other)
+
+
+def forget_rows(clf):
+    X, y = rows(0)
+    clf.forget(X[:7], y[:7])
+
+
+def forget_classes(clf):
+    clf.forget(classes=[1, 3])
+
+
+def end_phase(clf):
+    clf.end_phase()
+
+
+def refresh(clf):
+    clf.refresh()
+
+
+def predict(clf):
+    clf.predict(QUERY)
+
+
+def fit(clf):
+    clf.fit(*rows(13, classes=(7, 8)))
+
+
+OPERATIONS = (learn, learn_much, merge, forget_rows, forget_classes, end_phase, refresh, predict, fit)
+
+
+def refuses(operation, clf):
+    """Whether the operation is one that this learner declines."""
+    try:
+        operation(clf)
+    except aircl.StoreError:
+        return True
+    return False
+
+
+def twin_of(name):
+    clf = begun(name)
+    clf.other = other(name)
+    return clf
+
+
+CASES = [
+    (name, operation)
+    for name in LEARNERS
+    for operation in OPERATIONS
+    if EVERY or name in STORES or operation in (learn, merge, end_phase)
+]
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES, ids=[f"{n}-{o.__name__}" for n, o in CASES])
+def test_an_exception_at_any_line_leaves_the_state_before_or_after(name, operation):
+    if refuses(operation, twin_of(name)):
+        before = twin_of(name)
+        expected = look(copy.deepcopy(before))
+        assert refuses(operation, before)
+        assert not differences(look(before), expected)
+        pytest.skip("declined, and nothing was changed")
+    before, after = twin_of(name), twin_of(name)
+    tracer, _ = run(operation, after)
+    before, after = look(before), look(after)
+    lines = tracer.lines
+    chosen = range(1, lines + 1) if EVERY else {1 + k * lines // SAMPLE for k in range(SAMPLE)} | {lines}
+    torn = []
+    for at in sorted(chosen):
+        clf = twin_of(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, where = run(operation, clf, at)
+        if where is None:  # it ran fewer lines this time
+            continue
+        now = look(clf)
+        if differences(now, before) and differences(now, after):
+            torn.append((at, where, differences(now, before), differences(now, after)))
+            continue
+        clf.partial_fit(*rows(21, n=5, classes=(30,)))  # and it goes on
+        if clf.class_count_.sum() != now["count"].sum() + 5 or 30 not in clf.classes_.tolist():
+            torn.append((at, where, "does not go on"))
+    assert not torn, f"{len(torn)} of {len(chosen)} lines: {torn[:3]}"
+
+
+@pytest.mark.parametrize("name", LEARNERS if EVERY else STORES)
+def test_an_exception_at_any_line_of_save_leaves_the_old_file_or_the_new(name, tmp_path):
+    path = tmp_path / "m.safetensors"
+
+    def save(clf):
+        clf.save(path)
+
+    old = begun(name)
+    old.save(path)
+    old = look(old)
+    new = begun(name).partial_fit(*rows(11, n=9, classes=(0, 4)))
+    tracer, _ = run(save, copy.deepcopy(new))
+    cls, new_look = type(new), look(new)
+    chosen = range(1, tracer.lines + 1) if EVERY else {1 + k * tracer.lines // SAMPLE for k in range(SAMPLE)}
+    for at in sorted(chosen):
+        begun(name).save(path)
+        clf = begun(name).partial_fit(*rows(11, n=9, classes=(0, 4)))
+        _, where = run(save, clf, at)
+        found = look(cls.load(path))
+        assert not differences(found, old) or not differences(found, new_look), where
+        assert not differences(look(clf), new_look), where
+        assert [p.name for p in tmp_path.iterdir()] == [path.name], where
