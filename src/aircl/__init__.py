@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         RanPACClassifier,
         RecursiveACILClassifier,
         SLDAClassifier,
+        Snapshot,
     )
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
@@ -43,6 +44,7 @@ __all__ = [
     "RandomReLU",
     "RecursiveACILClassifier",
     "SLDAClassifier",
+    "Snapshot",
     "StoreError",
     "__version__",
 ]
@@ -51,7 +53,7 @@ __getattr__ = on_demand(
     __name__,
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier",
+        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },

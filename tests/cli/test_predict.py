@@ -17,7 +17,7 @@ def model(files, run):
 
 @pytest.fixture
 def expected(model, digits):
-    del model.feature_names_in_
+    model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
     return model.predict(digits[2]), model.predict_proba(digits[2])
 
 

@@ -76,6 +76,17 @@ def test_blocks_add_up(sizes, dtype):
     np.testing.assert_allclose(sealed.all_rows(), factor(X), atol=5e5 * eps)
 
 
+@pytest.mark.parametrize("rows", [40, 127])
+def test_a_factor_is_grouped_without_a_loss(rows):
+    """Parts of a factor are factored again when it is merged: none of their directions may seem to be missing."""
+    X = np.maximum(np.random.default_rng(0).normal(size=(rows, 300)), 0)
+    R = factor(X)
+    for part in (R, R[:15], R[-15:], R[10:27]):
+        np.testing.assert_allclose(moments(factor(part)), moments(part), atol=1e-10)
+        np.testing.assert_allclose(moments(grouped(part)), moments(part), atol=1e-10)
+    np.testing.assert_allclose(factor(grouped(R)), R, atol=1e-9)
+
+
 def test_groups_are_factors_of_their_rows():
     X = np.random.default_rng(0).normal(size=(2 * GROUP + 3, 40))
     expected = [factor(X[:GROUP]), factor(X[GROUP : 2 * GROUP]), factor(X[2 * GROUP :])]

@@ -5,11 +5,13 @@ import pytest
 from scipy.stats import norm
 from sklearn.linear_model import Ridge
 
-from aircl.engine import PerClass, Shared, Space
+from aircl.engine import Space
 from aircl.engine import gamma as gamma_module
 from aircl.engine import probes as probes_module
+from aircl.engine.air import PerClass
 from aircl.engine.batch import sort_by_class
 from aircl.engine.gamma import GRID, Spectrum, choose_gamma, estimated_losses, log_error_odds
+from aircl.engine.means import Shared
 from aircl.engine.probes import Probes
 from aircl.engine.problem import Problem
 from aircl.engine.problem import pooled_scatter_uncertainty as uncertainty_of

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from aircl.engine import PerClass, Space
+from aircl.engine import Space
+from aircl.engine.air import PerClass
 from aircl.engine.batch import sort_by_class
 from aircl.engine.moment import LATE_ROWS
 from aircl.engine.moments import MANY_ROWS, PACK_AFTER_SUMS

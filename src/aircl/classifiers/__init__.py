@@ -11,6 +11,7 @@ from aircl.classifiers.gkeal import GKEALClassifier
 from aircl.classifiers.ncm import NCMClassifier
 from aircl.classifiers.ranpac import RanPACClassifier
 from aircl.classifiers.slda import SLDAClassifier
+from aircl.classifiers.snapshot import Snapshot
 
 __all__ = [
     "ACILClassifier",
@@ -24,4 +25,5 @@ __all__ = [
     "RanPACClassifier",
     "RecursiveACILClassifier",
     "SLDAClassifier",
+    "Snapshot",
 ]

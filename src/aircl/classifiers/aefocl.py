@@ -11,11 +11,11 @@ import numpy as np
 
 from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.phases import Nested
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.means import ClassVariances, Shared
-from aircl.engine.phases import Nested
 from aircl.engine.solve import LinearSolution
 from aircl.engine.statistics import held
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.phases import PhaseStatistics
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.learner import BLOCK_BYTES
-from aircl.engine.phases import PhaseStatistics
 from aircl.engine.solve import LinearSolution, solve_ridge
-from aircl.engine.statistics import Table, held
+from aircl.engine.statistics import ByClass, held
 from aircl.expansion import RandomReLU
 
 
@@ -36,7 +36,7 @@ class TwoStreams(PhaseStatistics):
 
     name: ClassVar[str] = "two-streams"
 
-    residual: Array = held(Table("residual", share=0.5))
+    residual: Array = held(ByClass("residual", share=0.5))
 
     @property
     def width(self) -> int:

@@ -15,8 +15,9 @@ from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
-from aircl.engine import GammaMemory, GammaPath, Labels, Learner, Ridge, Space, State
+from aircl.engine import GammaMemory, GammaPath, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
+from aircl.engine.labels import Labels
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
 

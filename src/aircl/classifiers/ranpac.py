@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import Ridge, Shared, Space, State, Statistics
+from aircl.classifiers.phases import PhaseStatistics
+from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.phases import PhaseStatistics
+from aircl.engine.means import Shared
 from aircl.engine.solve import LinearSolution, solve_ridge
 from aircl.engine.statistics import Stored
 from aircl.expansion import RandomReLU

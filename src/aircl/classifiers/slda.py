@@ -7,8 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from aircl.classifiers.linear import LinearClassifier
-from aircl.engine import Shared, State, Statistics
+from aircl.engine import State, Statistics
 from aircl.engine.backend import Array
+from aircl.engine.means import Shared
 from aircl.engine.solve import LinearSolution, solve_ridge
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aircl.classifiers.inputs import check_features
-from aircl.engine import Solved
 from aircl.engine.backend import NUMPY, Array, NumpyBackend
-from aircl.engine.learner import BLOCK_BYTES
+from aircl.engine.learner import BLOCK_BYTES, Solved
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -20,6 +19,13 @@ class Snapshot:
     """An immutable predictor: classes and weights of one moment. It holds no statistics, and using it never waits.
 
     Made by `StreamClassifier.snapshot`; whatever is learned or forgotten afterwards, it answers the same.
+
+    Parameters
+    ----------
+    classifier : StreamClassifier
+        For its parameters.
+    solved : Solved
+        Solution, labels and inputs.
 
     Attributes
     ----------
@@ -45,7 +51,7 @@ class Snapshot:
     """
 
     def __init__(self, classifier: StreamClassifier, solved: Solved) -> None:
-        self._classifier = classifier  # for its parameters
+        self._classifier = classifier
         self._solved = solved
 
     def __repr__(self) -> str:

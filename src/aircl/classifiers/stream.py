@@ -19,8 +19,9 @@ from aircl.classifiers.fingerprint import check_mergeable
 from aircl.classifiers.inputs import Inputs, check_features, check_weights, without_zero_weights
 from aircl.classifiers.labels import check_labels
 from aircl.classifiers.snapshot import Snapshot
-from aircl.engine import Labels, Learner, Rule, Space, State, Statistics
+from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
+from aircl.engine.labels import Labels
 from aircl.engine.learner import BLOCK_BYTES, both_locked
 from aircl.engine.memory import parse_bytes
 from aircl.expansion.tensors import on_cpu

@@ -15,9 +15,10 @@ from safetensors.numpy import save_file
 
 from aircl.classifiers.fingerprint import check_same_kind
 from aircl.classifiers.persistence import pack_labels, unpack_labels
-from aircl.engine import Labels, State, Statistics, StoreError
+from aircl.engine import State, Statistics, StoreError
 from aircl.engine.air import ClassMoments
 from aircl.engine.backend import packed_size
+from aircl.engine.labels import Labels
 from aircl.engine.memory import OnDisk
 
 # What a worker takes at a time when it merges class matrices ..

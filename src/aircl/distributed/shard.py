@@ -45,7 +45,7 @@ class Shard:
     array([40., 40., 40.])
     >>> monday.merge(tuesday)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    aircl.engine.statistics.StoreError: cannot merge: samples of this learner are in the other one already ...
+    aircl.engine.space.StoreError: cannot merge: samples of this learner are in the other one already ...
     """
 
     id: str

@@ -2,8 +2,7 @@
 
 from aircl.engine.air import PerClass
 from aircl.engine.gamma import GammaPath
-from aircl.engine.labels import Labels
-from aircl.engine.learner import Learner, Rule, Solution, Solved, State
+from aircl.engine.learner import Learner, Rule, Solution, State
 from aircl.engine.means import Shared
 from aircl.engine.pooled import Pooled
 from aircl.engine.ridge import GammaMemory, Ridge, RidgeSolution
@@ -16,15 +15,11 @@ __all__ = [
     "STORES",
     "GammaMemory",
     "GammaPath",
-    "Labels",
     "Learner",
-    "PerClass",
     "Ridge",
     "RidgeSolution",
     "Rule",
-    "Shared",
     "Solution",
-    "Solved",
     "Space",
     "State",
     "Statistics",

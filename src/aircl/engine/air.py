@@ -30,7 +30,7 @@ from aircl.engine.moments import Moments
 from aircl.engine.problem import Problem
 from aircl.engine.solve import solve_ridge
 from aircl.engine.space import Space, StoreError
-from aircl.engine.statistics import OnePerClass, Statistics, Table, held
+from aircl.engine.statistics import ByClass, OnePerClass, Statistics, held
 from aircl.engine.weighting import Weighting, class_weights, scale_factor
 
 
@@ -50,7 +50,7 @@ class ClassMoments(Statistics):
         A_y.
     """
 
-    sums: Array = held(Table("center"))
+    sums: Array = held(ByClass("center"))
     moments: Moments = held(OnePerClass("moment"))
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Self:

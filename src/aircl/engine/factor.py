@@ -24,8 +24,11 @@ GROUP = 16
 
 @lru_cache(maxsize=64)
 def _directions(n_features: int, n: int, dtype: np.dtype[Any], backend: NumpyBackend) -> tuple[Array, Array]:
-    """Return D (f, n), whose columns are the same for every n, and H (n, n), a cosine transform in float64."""
-    normal = np.random.default_rng(0).standard_normal((n, n_features), dtype=np.float32)
+    """Return D (f, n) and H (n, n), a cosine transform in float64.
+
+    Each n has directions of its own: with some in common, a part of a factor would be nearly orthogonal to its own.
+    """
+    normal = np.random.default_rng(n).standard_normal((n, n_features), dtype=np.float32)
     D = np.ascontiguousarray(normal.T.astype(dtype))
     return backend.asarray(D), backend.asarray(dct(np.eye(n), axis=0, norm="ortho"))
 
@@ -36,13 +39,17 @@ def factor(X: Array) -> Array:
     if n == 0:
         return X
     make = _directions if n <= GROUP + 1 else _directions.__wrapped__
-    Q, T = backend.qr(backend.double(X @ make(X.shape[1], n, backend.dtype(X), backend)[0]))
-    # Rows of T at rounding level are directions that X does not have: far below any that it has.
+    D, H = make(X.shape[1], n, backend.dtype(X), backend)
+    Q, T = backend.qr(backend.double(X @ D))
     null = 8 * np.finfo(backend.dtype(X)).eps * n * float(backend.square(X).sum()) ** 0.5
-    kept = np.flatnonzero(backend.to_numpy(backend.square(T).sum(1)) > null**2)
-    _, H = make(1, len(kept), backend.dtype(X), backend)
-    R: Array = backend.cast(H @ backend.take(Q.T, kept), X.dtype) @ X
-    return R
+    if backend.to_numpy(backend.square(T).sum(1)).min() <= null**2:
+        # Directions that X does not have come out at rounding level, far below any that it has.
+        R = backend.cast(Q.T, X.dtype) @ X
+        kept = R[backend.square(R).sum(1) > null**2]
+        if len(kept) < n:
+            return factor(kept)
+    mixed: Array = backend.cast(H @ Q.T, X.dtype) @ X
+    return mixed
 
 
 def grouped(X: Array) -> Array:

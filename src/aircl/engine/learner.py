@@ -46,6 +46,20 @@ class State:
         One more after every change.
     epoch : int
         One more whenever gamma is to be chosen anew.
+
+    Examples
+    --------
+    A change makes another state; the one before stays what it was:
+
+    >>> import numpy as np
+    >>> from aircl.engine import STORES, Space, State
+    >>> before = State.empty(STORES["shared"].empty(Space(n_features=2, dtype=np.float64)))
+    >>> after = before.learned(np.eye(2), np.array(["cat", "dog"]))
+    >>> before.n_classes, after.n_classes, after.labels.seen.tolist(), after.count
+    (0, 2, ['cat', 'dog'], array([1., 1.]))
+    >>> after.without_classes(np.array(["cat"]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.engine.space.StoreError: store='shared' holds one scatter for all classes and cannot forget a whole class ...
     """
 
     statistics: Statistics

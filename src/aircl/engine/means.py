@@ -19,7 +19,7 @@ from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.factor import rounding_tolerance
 from aircl.engine.problem import pooled_scatter_uncertainty
 from aircl.engine.space import Space, StoreError
-from aircl.engine.statistics import Statistics, Symmetric, Table, held
+from aircl.engine.statistics import ByClass, Statistics, Symmetric, held
 
 # Rows that add to what varies within the classes, and where each class begins.
 Deviations = tuple[Array, Array]
@@ -38,7 +38,7 @@ class Means(Statistics):
     name: ClassVar[str] = "means"
     spread: ClassVar[str | None] = None  # the part that holds what varies within the classes
 
-    means: Array = held(Table("center"))
+    means: Array = held(ByClass("center"))
 
     @property
     def sums(self) -> Array:
@@ -141,7 +141,7 @@ class ClassVariances(Means):
     name: ClassVar[str] = "spread"
     spread: ClassVar[str] = "squares"
 
-    squares: Array = held(Table("squares"))
+    squares: Array = held(ByClass("squares"))
 
     def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
         """Return the sums of squares plus (or minus) those of some rows."""

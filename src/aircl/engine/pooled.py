@@ -13,7 +13,7 @@ from aircl.engine.backend import Array
 from aircl.engine.moments import Moments
 from aircl.engine.problem import pooled_scatter_uncertainty
 from aircl.engine.space import StoreError
-from aircl.engine.statistics import Numbers, Symmetric, held
+from aircl.engine.statistics import ByClass, Symmetric, held
 
 # Folded with smaller or larger weights, second moments would leave the range of float32.
 WEIGHTS = (1e-20, 1e20)
@@ -38,7 +38,7 @@ class Pooled(ClassMoments):
     cannot_forget = "store='pooled' cannot forget. Use store='per-class' to forget rows or whole classes."
 
     folded: Array = held(Symmetric("folded"))
-    folded_pi: Array = held(Numbers("folded_pi"))
+    folded_pi: Array = held(ByClass("folded_pi", share=0))
 
     def check_update(self, slots: Array) -> None:
         """Refuse classes of closed phases."""

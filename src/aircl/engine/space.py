@@ -53,6 +53,14 @@ class Space:
         In place of half of what the process may take now.
     disk : DiskSpace
         Where the rest goes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aircl.engine import Space
+    >>> space = Space(n_features=1000, dtype=np.float32, memory_limit=2**30)
+    >>> space.waiting_rows, space.room < 2**30
+    (4096, True)
     """
 
     n_features: int

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from aircl.engine.backend import Array, backend_of, packed_size
+from aircl.engine.backend import NUMPY, Array, backend_of, packed_size
 from aircl.engine.batch import ClassRows
 from aircl.engine.memory import OnDisk
 from aircl.engine.moment import SecondMoment, check_moment
@@ -52,58 +52,23 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """One float64 number per class, in NumPy always."""
-
-    file: str
-
-    def empty(self, space: Space) -> Array:
-        """Return no numbers."""
-        return np.zeros(0)
-
-    def padded(self, value: Array, n_classes: int) -> Array:
-        """Return the numbers with zeros behind."""
-        return np.append(value, np.zeros(n_classes - len(value)))
-
-    def taken(self, value: Array, slots: Array) -> Array:
-        """Return some of the numbers."""
-        return value[slots]
-
-    def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
-        """Return the sum."""
-        total = value.copy()
-        total[slots] += other
-        return total
-
-    def stored(self, value: Array, space: Space) -> dict[str, Stored]:
-        """Return the numbers."""
-        return {self.file: value}
-
-    def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Array:
-        """Return the numbers."""
-        return validate_array(arrays[self.file], (n_classes,), np.dtype(np.float64))
-
-
-@dataclass(frozen=True)
-class Table:
-    """A float64 row per class; `share` of the features wide."""
+class ByClass:
+    """A float64 row per class, `share` of the features wide; with share 0 one number, in NumPy always."""
 
     file: str
     share: float = 1.0
 
-    def _width(self, space: Space) -> int:
-        return int(space.n_features * self.share)
+    def _shape(self, space: Space, n_classes: int) -> tuple[int, ...]:
+        return (n_classes, int(space.n_features * self.share)) if self.share else (n_classes,)
 
     def empty(self, space: Space) -> Array:
         """Return no rows."""
-        return space.backend.zeros((0, self._width(space)), np.float64)
+        return (space.backend if self.share else NUMPY).zeros(self._shape(space, 0), np.float64)
 
     def padded(self, value: Array, n_classes: int) -> Array:
         """Return the rows with zeros below."""
-        if len(value) == n_classes:
-            return value
         backend = backend_of(value)
-        return backend.concatenate([value, backend.zeros((n_classes - len(value), value.shape[1]), np.float64)])
+        return backend.concatenate([value, backend.zeros((n_classes - len(value), *value.shape[1:]), np.float64)])
 
     def taken(self, value: Array, slots: Array) -> Array:
         """Return some of the rows."""
@@ -111,19 +76,18 @@ class Table:
 
     def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
         """Return the sum."""
-        backend = backend_of(value)
-        total = backend.copy(value)
-        total[backend.index(slots)] += other
+        total = backend_of(value).copy(value)
+        total[backend_of(value).index(slots)] += other
         return total
 
     def stored(self, value: Array, space: Space) -> dict[str, Stored]:
         """Return the rows."""
-        return {self.file: space.backend.to_numpy(value)}
+        return {self.file: backend_of(value).to_numpy(value)}
 
     def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Array:
         """Return the rows."""
-        rows = validate_array(arrays[self.file], (n_classes, self._width(space)), np.dtype(np.float64))
-        return space.backend.asarray(rows)
+        rows = validate_array(arrays[self.file], self._shape(space, n_classes), np.dtype(np.float64))
+        return (space.backend if self.share else NUMPY).asarray(rows)
 
 
 @dataclass(frozen=True)
@@ -235,7 +199,7 @@ class Statistics:
     cannot_merge: ClassVar[str | None] = None
 
     space: Space
-    count: Array = held(Numbers("count"))
+    count: Array = held(ByClass("count", share=0))
 
     @classmethod
     def parts(cls) -> dict[str, Part]:

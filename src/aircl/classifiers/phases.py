@@ -13,7 +13,7 @@ from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.means import Shared
 from aircl.engine.space import Space
-from aircl.engine.statistics import Numbers, Statistics, Stored, held
+from aircl.engine.statistics import ByClass, Statistics, Stored, held
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PhaseStatistics(Statistics):
     closed: Shared = held(Nested("closed", Shared))
     open: Shared = held(Nested("open", Shared))
     held_out: Shared = held(Nested("held_out", Shared))
-    rows: Array = held(Numbers("rows"))
+    rows: Array = held(ByClass("rows", share=0))
     n_closed: int = field(default=0, kw_only=True)
 
     @property
