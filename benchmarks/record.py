@@ -35,7 +35,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 ORDERS = ("ascending", "descending", "shuffled")
 
 ANALYTIC = "air,air-shared,acil"
-QUICK = "aef-ocl,ncm,slda,fecam,fine-tuning,icarl,er,ewc++,lwf,rm"
+# Not lwf, which phase by phase on frozen features is fine-tuning exactly.
+QUICK = "aef-ocl,ncm,slda,fecam,fine-tuning,icarl,er,ewc++,rm"
 EVERY = f"{ANALYTIC},air-pooled,gacl,acil-recursive,ranpac,ds-al,gkeal,{QUICK}"
 ON_PROMPTS = "--dataset cifar100 --backbone base:vit-micro --buffer 1000 --orders descending --seeds 1"
 ONE_EPOCH = " ".join(f"--option {name}.epochs=1" for name in ("l2p", "dualprompt", "mvp", "mvp-r", "dap"))
@@ -73,13 +74,15 @@ class Record:
     def methods(self, *names: str, order: str | None = None, dataset: str | None = None) -> dict[str, MethodResults]:
         """Return results by method; a seed that is in two runs counts in the first."""
         jobs: dict[str, dict[int, Job]] = {}
+        titles: dict[str, str] = {}
         for experiment in self.experiments(*names):
             if order in (None, experiment.order) and dataset in (None, experiment.dataset):
                 for method in experiment.methods:
+                    titles[method.name] = method.title
                     for job in method.jobs:
                         if job.status == "ok":
                             jobs.setdefault(method.name, {}).setdefault(job.seed, job)
-        return {name: MethodResults(name, 0, tuple(by_seed.values())) for name, by_seed in jobs.items()}
+        return {name: MethodResults(name, 0, tuple(by_seed.values()), titles[name]) for name, by_seed in jobs.items()}
 
 
 # -- tables --
@@ -122,7 +125,7 @@ def long_tail(record: Record) -> str:
             for metric in ("A_avg", "A_last")
             for order in ORDERS
         ]
-        rows.append([method.name, str(method.n_seeds), *cells])
+        rows.append([method.label, str(method.n_seeds), *cells])
     return markdown(header, rows)
 
 
@@ -135,7 +138,7 @@ def long_tail_groups(record: Record) -> str:
         header,
         (
             [
-                method.name,
+                method.label,
                 *(percent(method.final(metric)) for metric in metrics),
                 number(method.cost("seconds")),
                 number(method.cost("peak_memory"), 1e-6),
@@ -154,7 +157,7 @@ def si_blurry(record: Record) -> str:
         ["", "seeds", "A_auc", "A_avg", "A_last", "MB", "kept"],
         (
             [
-                method.name,
+                method.label,
                 str(method.n_seeds),
                 *(percent(method.final(metric)) for metric in ("A_auc", "A_avg", "A_last")),
                 number(method.cost("peak_memory"), 1e-6),
@@ -206,7 +209,7 @@ def prompts(record: Record) -> str:
         ["", "A_avg", "A_last", "head", "middle", "tail", "seconds of phases 1 to 5", "kept"],
         (
             [
-                method.name,
+                method.label,
                 *(percent(method.final(metric)) for metric in metrics),
                 " ".join(f"{now - before:.0f}" for before, now in zip([0, *course], course, strict=False)),
                 number(method.cost("kept")),

@@ -12,8 +12,8 @@ def test_a_network_that_learns_without_forgetting_forgets_less(take_course, tiny
         "learning_rate": 0.03, "backbone_rate": 1.0, "compare": "phase",
     }  # fmt: skip
     forgetting = {
-        name: [take_course(name, seed=seed, **settings).forgetting for seed in (1, 2, 3)]
-        for name in ("fine-tuning", "lwf")
+        name: [take_course(name, seed=seed, **settings, **options).forgetting for seed in (1, 2, 3)]
+        for name, options in (("fine-tuning", {}), ("lwf", {"distillation": 0.8}))
     }
     assert np.mean(forgetting["lwf"]) < np.mean(forgetting["fine-tuning"]) - 0.05
 
