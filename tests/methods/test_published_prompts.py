@@ -119,7 +119,7 @@ def test_the_adapter_of_ranpac(vit):
         x = embed(w, images)
         for i, own in enumerate(adapted.adapters):
             down, down_bias, up, up_bias = own.parameters()
-            drop = kept[i] / 0.9 if kept else 1.0
+            drop = kept[i].double() / 0.9 if kept else 1.0
             x = block(w, i, x, adapter=lambda x: 0.1 * ((x @ down.T + down_bias).relu() * drop @ up.T + up_bias))  # noqa: B023
         return layer_norm(x, (WIDTH,), w["norm.weight"], w["norm.bias"], 1e-6)[:, 0]
 
