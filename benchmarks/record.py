@@ -10,6 +10,7 @@ What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from aircl.report.experiments import Job, MethodResults
 from aircl.report.published import find_published
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+CHOSEN = Path(__file__).with_name("settings.json")
 ORDERS = ("ascending", "descending", "shuffled")
 
 ANALYTIC = "air,air-shared,acil"
@@ -289,6 +291,20 @@ def write(record: Record, page: Path) -> None:
     draw(record, page.parent / "results")
 
 
+def chosen(arguments: str) -> list[str]:
+    """Return the options that `benchmarks/settings.py --save` chose for the methods of a run of a preset."""
+    words = arguments.split()
+    preset, methods = (words[words.index(key) + 1] if key in words else "" for key in ("--preset", "--methods"))
+    known = json.loads(CHOSEN.read_text(encoding="utf-8")) if CHOSEN.exists() else {}
+    options = [
+        f"{name}.{key}={value}"
+        for name, values in known.get(preset, {}).items()
+        if name in methods.split(",")
+        for key, value in values.items()
+    ]
+    return [word for option in options for word in ("--option", option)]
+
+
 def run(record: Record, names: list[str], data: str | None) -> None:
     """Run what is asked for; what is complete is not run again."""
     for name in names:
@@ -296,7 +312,7 @@ def run(record: Record, names: list[str], data: str | None) -> None:
         if (directory / "run.json").exists():
             arguments = ["--resume", str(directory)]
         else:
-            arguments = [*RUNS[name].split(), "-o", str(directory)]
+            arguments = [*RUNS[name].split(), *chosen(RUNS[name]), "-o", str(directory)]
         if name not in EMBEDDED:
             if data is None:
                 sys.exit(f"{name} needs --data DIR, with cifar-100-python.tar.gz in it.")

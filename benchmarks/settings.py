@@ -7,7 +7,8 @@
 Of every class in every phase a fifth is held out, nothing of a class of one, as `aircl run --gamma grid` does. A method
 learns the rest of the stream with each value (with several --values, each combination) of the options that it has, and
 is judged by its class-balanced accuracy on what was held out, when the stream is over: the mean over orders and seeds.
-The best value is chosen, of equals the first.
+The best value is chosen, of equals the first. With --save it is noted in settings.json beside this script, from which
+`benchmarks/record.py` takes the options of its runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import itertools
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from aircl.data import load_dataset
 from aircl.methods import METHODS, Setup, create_method, describe_method, resolve_options
 from aircl.scenarios import make_stream
 
+CHOSEN = Path(__file__).with_name("settings.json")
 # The same for all methods that make gradient steps.
 LEARNING_RATES = "learning_rate=0.001,0.003,0.01,0.03,0.1,0.3,1"
 
@@ -160,14 +163,21 @@ def main() -> None:
     parser.add_argument("--orders", help="all three of a long tail by default")
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--batch", type=int, help="rows of a batch")
+    parser.add_argument("--save", action="store_true", help="note what was chosen, for the preset, in settings.json")
     parser.add_argument("--values", action="append", metavar="KEY=V,V,..", help=f"{LEARNING_RATES} by default")
     arguments = parser.parse_args()
+    if arguments.save and not arguments.preset:
+        parser.error("--save is for a --preset: the record runs no other streams.")
     experiment = experiment_of(arguments)
     judge = Judge(experiment, arguments.data)
     print(f"{experiment.dataset}, {experiment.backbone}, {experiment.scenario} {dict(experiment.options)}")
     chosen = {name: choose(judge, name, grid(arguments.values or [LEARNING_RATES])) for name in experiment.methods}
     options = [f"--option {name}.{key}={value}" for name, best in chosen.items() for key, value in best.items()]
     print("chosen: " + " ".join(options))
+    if arguments.save:
+        known = json.loads(CHOSEN.read_text(encoding="utf-8")) if CHOSEN.exists() else {}
+        known[arguments.preset] = {**known.get(arguments.preset, {}), **chosen}
+        CHOSEN.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

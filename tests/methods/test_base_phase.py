@@ -144,6 +144,17 @@ def test_adapters_change_nothing_at_first_and_leave_the_vit_alone(digits, vit, m
     assert not torch.allclose(trained(images), vit.module(images))
 
 
+@pytest.mark.parametrize(("gamma", "search", "used"), [("auto", True, None), (7.0, True, None), (7.0, False, 7.0)])
+def test_a_gamma_of_the_run_replaces_the_search_only_if_it_is_asked_to(gamma, search, used, digits, make):
+    setup = replace(make("ncm").setup, buffer=100, gamma=gamma, options={"search": search})
+    method = create_method("ranpac", setup)
+    digits.teach(method, digits.stream(2).phases[0])
+    found = method.facts()["gamma"]
+    assert found == used if used else np.log10(found) == round(np.log10(found))  # a power of ten of its grid
+    notes = type(method).notes_for({"search": search}, online=False)
+    assert any("searched" in note for note in notes) == search
+
+
 def test_without_an_adapter_it_takes_features(digits, make):
     method = create_method("ranpac", replace(make("ncm").setup, buffer=100))
     assert method.inputs_for({"adapter": False}) == "features"

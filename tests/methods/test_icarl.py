@@ -6,6 +6,9 @@ from sklearn.metrics import pairwise_distances_argmin
 
 torch = pytest.importorskip("torch")
 
+from aircl.methods import resolve_options  # noqa: E402
+from aircl.methods.icarl import ICaRL  # noqa: E402
+
 
 @pytest.mark.parametrize("online", [False, True])
 def test_it_beats_fine_tuning_by_far(online, take_course):
@@ -59,6 +62,14 @@ def test_exemplars_of_an_online_stream_are_nearer_to_the_mean_of_all_than_chance
         herded = np.linalg.norm(kept[method.memory.rows["labels"].numpy() == label].mean(axis=0) - mean)
         random = [np.linalg.norm(own[rng.permutation(len(own))[:10]].mean(axis=0) - mean) for _ in range(50)]
         assert herded < np.quantile(random, 0.1)
+
+
+def test_tables_call_it_what_is_left_of_it_on_a_frozen_backbone():
+    def title(**options):
+        return ICaRL.title_for("icarl", resolve_options("icarl", options, online=False), online=False)
+
+    assert title() == "icarl (nearest mean of exemplars)"
+    assert title(unfreeze=True) == title(classify="head") == "icarl"
 
 
 def test_the_head_may_predict_instead(digits, make):
