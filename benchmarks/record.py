@@ -10,6 +10,7 @@ What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -32,10 +33,12 @@ from aircl.report.experiments import Job, MethodResults
 from aircl.report.published import find_published
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+CHOSEN = Path(__file__).with_name("settings.json")
 ORDERS = ("ascending", "descending", "shuffled")
 
 ANALYTIC = "air,air-shared,acil"
-QUICK = "aef-ocl,ncm,slda,fecam,fine-tuning,icarl,er,ewc++,lwf,rm"
+# Not lwf, which phase by phase on frozen features is fine-tuning exactly.
+QUICK = "aef-ocl,ncm,slda,fecam,fine-tuning,icarl,er,ewc++,rm"
 EVERY = f"{ANALYTIC},air-pooled,gacl,acil-recursive,ranpac,ds-al,gkeal,{QUICK}"
 ON_PROMPTS = "--dataset cifar100 --backbone base:vit-micro --buffer 1000 --orders descending --seeds 1"
 ONE_EPOCH = " ".join(f"--option {name}.epochs=1" for name in ("l2p", "dualprompt", "mvp", "mvp-r", "dap"))
@@ -73,13 +76,15 @@ class Record:
     def methods(self, *names: str, order: str | None = None, dataset: str | None = None) -> dict[str, MethodResults]:
         """Return results by method; a seed that is in two runs counts in the first."""
         jobs: dict[str, dict[int, Job]] = {}
+        titles: dict[str, str] = {}
         for experiment in self.experiments(*names):
             if order in (None, experiment.order) and dataset in (None, experiment.dataset):
                 for method in experiment.methods:
+                    titles[method.name] = method.title
                     for job in method.jobs:
                         if job.status == "ok":
                             jobs.setdefault(method.name, {}).setdefault(job.seed, job)
-        return {name: MethodResults(name, 0, tuple(by_seed.values())) for name, by_seed in jobs.items()}
+        return {name: MethodResults(name, 0, tuple(by_seed.values()), titles[name]) for name, by_seed in jobs.items()}
 
 
 # -- tables --
@@ -122,7 +127,7 @@ def long_tail(record: Record) -> str:
             for metric in ("A_avg", "A_last")
             for order in ORDERS
         ]
-        rows.append([method.name, str(method.n_seeds), *cells])
+        rows.append([method.label, str(method.n_seeds), *cells])
     return markdown(header, rows)
 
 
@@ -135,7 +140,7 @@ def long_tail_groups(record: Record) -> str:
         header,
         (
             [
-                method.name,
+                method.label,
                 *(percent(method.final(metric)) for metric in metrics),
                 number(method.cost("seconds")),
                 number(method.cost("peak_memory"), 1e-6),
@@ -154,7 +159,7 @@ def si_blurry(record: Record) -> str:
         ["", "seeds", "A_auc", "A_avg", "A_last", "MB", "kept"],
         (
             [
-                method.name,
+                method.label,
                 str(method.n_seeds),
                 *(percent(method.final(metric)) for metric in ("A_auc", "A_avg", "A_last")),
                 number(method.cost("peak_memory"), 1e-6),
@@ -206,7 +211,7 @@ def prompts(record: Record) -> str:
         ["", "A_avg", "A_last", "head", "middle", "tail", "seconds of phases 1 to 5", "kept"],
         (
             [
-                method.name,
+                method.label,
                 *(percent(method.final(metric)) for metric in metrics),
                 " ".join(f"{now - before:.0f}" for before, now in zip([0, *course], course, strict=False)),
                 number(method.cost("kept")),
@@ -286,6 +291,20 @@ def write(record: Record, page: Path) -> None:
     draw(record, page.parent / "results")
 
 
+def chosen(arguments: str) -> list[str]:
+    """Return the options that `benchmarks/settings.py --save` chose for the methods of a run of a preset."""
+    words = arguments.split()
+    preset, methods = (words[words.index(key) + 1] if key in words else "" for key in ("--preset", "--methods"))
+    known = json.loads(CHOSEN.read_text(encoding="utf-8")) if CHOSEN.exists() else {}
+    options = [
+        f"{name}.{key}={value}"
+        for name, values in known.get(preset, {}).items()
+        if name in methods.split(",")
+        for key, value in values.items()
+    ]
+    return [word for option in options for word in ("--option", option)]
+
+
 def run(record: Record, names: list[str], data: str | None) -> None:
     """Run what is asked for; what is complete is not run again."""
     for name in names:
@@ -293,7 +312,7 @@ def run(record: Record, names: list[str], data: str | None) -> None:
         if (directory / "run.json").exists():
             arguments = ["--resume", str(directory)]
         else:
-            arguments = [*RUNS[name].split(), "-o", str(directory)]
+            arguments = [*RUNS[name].split(), *chosen(RUNS[name]), "-o", str(directory)]
         if name not in EMBEDDED:
             if data is None:
                 sys.exit(f"{name} needs --data DIR, with cifar-100-python.tar.gz in it.")

@@ -51,6 +51,10 @@ def test_options_reach_the_methods_and_are_saved_with_the_run(tmp_path):
     assert methods["rm"]["notes"] == [
         "The views that vote on uncertainty are cached features with noise, not augmented images."
     ]
+    (experiment,) = read_experiments(directory)
+    labels = {method.name: method.label for method in experiment.methods}
+    assert labels["icarl"] == "icarl (nearest mean of exemplars)"
+    assert labels["er"] == "er"
     assert RunConfig.from_mapping(directory.about["config"]) == RunConfig("test", (EXPERIMENT,))
     assert {row.buffer for row in directory.rows()} == {None}  # that is for analytic methods
     # A phase that is held while it is open is not counted as kept.

@@ -33,6 +33,12 @@ def test_every_method_has_a_section(method):
         assert told(method, word)[0]
 
 
+@pytest.mark.parametrize("method", [name for name in list_methods() if "**Online.**" in SECTIONS.get(name, "")])
+def test_trained_methods_say_what_is_published_and_what_is_here(method):
+    text, _ = told(method, "Published / here")
+    assert re.search("augment", text, re.IGNORECASE), "nothing about what is done to images"
+
+
 def test_there_are_no_other_sections():
     assert set(SECTIONS) - set(SHARED.values()) == set(list_methods())
 

@@ -102,7 +102,7 @@ def test_options_that_there_are_not():
     assert resolve_options("real", {}, online=False)["epochs"] == 20
     with pytest.raises(ValueError, match=r"real: there is no option 'epoch'\. Allowed: epochs"):
         resolve_options("real", {"epoch": 3}, online=False)
-    with pytest.raises(ValueError, match=r"ranpac: there is no option 'width'\. Allowed: adapter"):
+    with pytest.raises(ValueError, match=r"ranpac: there is no option 'width'\. Allowed: adapter, search"):
         resolve_options("ranpac", {"width": 3}, online=False)
 
 
@@ -134,14 +134,25 @@ def test_adapters_change_nothing_at_first_and_leave_the_vit_alone(digits, vit, m
     import copy
 
     images = vit.transform(digits.images[:6])
-    adapted = AdaptedViT(copy.deepcopy(vit.module))
+    adapted = AdaptedViT(copy.deepcopy(vit.module), torch.Generator().manual_seed(0)).eval()
     torch.testing.assert_close(adapted(images), vit.module(images))
     method = make("ranpac", backbone=vit, adapter=True)
     digits.teach(method, digits.stream(5).phases[0], at_most=60)
     trained = method.trunk
     assert all(torch.equal(tensor, vit.module.state_dict()[key]) for key, tensor in trained.vit.state_dict().items())
-    assert all(up.abs().max() > 0 for up in trained.up)
+    assert all(adapter.up.abs().max() > 0 for adapter in trained.adapters)
     assert not torch.allclose(trained(images), vit.module(images))
+
+
+@pytest.mark.parametrize(("gamma", "search", "used"), [("auto", True, None), (7.0, True, None), (7.0, False, 7.0)])
+def test_a_gamma_of_the_run_replaces_the_search_only_if_it_is_asked_to(gamma, search, used, digits, make):
+    setup = replace(make("ncm").setup, buffer=100, gamma=gamma, options={"search": search})
+    method = create_method("ranpac", setup)
+    digits.teach(method, digits.stream(2).phases[0])
+    found = method.facts()["gamma"]
+    assert found == used if used else np.log10(found) == round(np.log10(found))  # a power of ten of its grid
+    notes = type(method).notes_for({"search": search}, online=False)
+    assert any("searched" in note for note in notes) == search
 
 
 def test_without_an_adapter_it_takes_features(digits, make):

@@ -27,7 +27,7 @@ def test_prefixes_act_in_exactly_the_named_blocks(form, general, expert, digits,
 
 
 def test_general_prompts_are_the_same_for_all_and_experts_those_of_the_nearest_key(digits, make, tiny_vit):
-    method = make("dualprompt", backbone=tiny_vit)
+    method = make("dualprompt", backbone=tiny_vit, assign="nearest")
     rows = method.rows(digits.images[:8], digits.labels[:8])
     guidance = method.guide(rows, training=True)
     nearest = method.prompts.experts.distances(rows["queries"]).argmin(1)

@@ -42,7 +42,8 @@ def test_the_feature_is_the_mean_of_the_prompt_tokens(digits, make, tiny_vit):
     vit, images = tiny_vit.module, tiny_vit.prepare(digits.images[:3])
     tokens = torch.randn(3, 4, vit.width, generator=torch.Generator().manual_seed(0))
     embedded = vit.embed(images)
-    whole = vit.forward_tokens(torch.cat([embedded[:, :1], tokens, embedded[:, 1:]], 1))
+    placed = tokens + vit.pos_embed[:, :1]
+    whole = vit.forward_tokens(torch.cat([embedded[:, :1], placed, embedded[:, 1:]], 1))
     torch.testing.assert_close(method.student.see(images, Guidance(tokens=tokens)), whole[:, 1:5].mean(1))
     encoded = method.encode(digits.images[:3])
     assert np.array_equal(encoded["inputs"], method.views.tensor(digits.images[:3]).numpy())

@@ -5,6 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from aircl.methods import METHODS, resolve_options  # noqa: E402
+
 
 def test_a_network_that_learns_without_forgetting_forgets_less(take_course, tiny_network):
     settings = {
@@ -12,8 +14,8 @@ def test_a_network_that_learns_without_forgetting_forgets_less(take_course, tiny
         "learning_rate": 0.03, "backbone_rate": 1.0, "compare": "phase",
     }  # fmt: skip
     forgetting = {
-        name: [take_course(name, seed=seed, **settings).forgetting for seed in (1, 2, 3)]
-        for name in ("fine-tuning", "lwf")
+        name: [take_course(name, seed=seed, **settings, **options).forgetting for seed in (1, 2, 3)]
+        for name, options in (("fine-tuning", {}), ("lwf", {"distillation": 0.8}))
     }
     assert np.mean(forgetting["lwf"]) < np.mean(forgetting["fine-tuning"]) - 0.05
 
@@ -24,6 +26,15 @@ def test_on_frozen_features_phase_by_phase_there_is_nothing_to_distil(take_cours
     settings = {"epochs": 2, "at_most": 100, "compare": "exposed", "learning_rate": 0.03}
     lwf, baseline = (take_course(name, **settings) for name in ("lwf", "fine-tuning"))
     assert not torch.allclose(lwf.method.student.head.weight, baseline.method.student.head.weight, atol=1e-3)
+
+
+def test_results_say_that_it_is_fine_tuning_there():
+    def notes(online=False, **options):
+        return METHODS["lwf"].notes_for(resolve_options("lwf", options, online=online), online=online)
+
+    (note,) = notes()
+    assert "fine-tuning exactly" in note
+    assert notes(online=True) == notes(compare="exposed") == notes(unfreeze=True, compare="phase") == []
 
 
 def test_the_teacher_is_the_network_after_the_previous_batch_or_phase(digits, make):

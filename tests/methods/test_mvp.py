@@ -34,14 +34,15 @@ def test_the_closed_form_of_head_gradients_is_what_autograd_finds(problem, compa
     expected = torch.stack([torch.autograd.grad(loss, W, retain_graph=True)[0] for loss in losses])
     errors = head_errors(logits, y, factors)
     torch.testing.assert_close(errors[:, :, None] * x[:, None], expected)
-    cosine = cosine_similarity(expected.flatten(1), expected.mean(0).flatten()[None])
-    torch.testing.assert_close(focal_factor(errors, x, 0.5), 0.5 + 0.5 * (1 - cosine) ** 2)
+    # Of a sample and of the batch, the row of the sample's own class.
+    cosine = cosine_similarity(expected[torch.arange(5), y], expected.mean(0)[y])
+    torch.testing.assert_close(focal_factor(errors, y, x, 0.5), 0.5 + 0.5 * (1 - cosine) ** 2)
 
 
 def test_a_sample_that_the_batch_ignores_weighs_more(problem):
     _, x, _, _ = problem
-    errors = torch.tensor([[1.0, -1.0]] * 4 + [[-1.0, 1.0]])
-    factor = focal_factor(errors, x[:1].expand(5, -1), 0.5)
+    errors = torch.tensor([[-1.0, 1.0]] * 4 + [[1.0, -1.0]])
+    factor = focal_factor(errors, torch.zeros(5, dtype=torch.int64), x[:1].expand(5, -1), 0.5)
     torch.testing.assert_close(factor, torch.tensor([0.5] * 4 + [2.5]))  # cosines of 1 and -1
 
 
@@ -106,5 +107,5 @@ def test_the_memory_holds_images_with_their_queries(digits, make, tiny_vit):
         method.learn(digits.images[start : start + 16], digits.labels[start : start + 16])
     assert method.samples_kept == 20
     rows = method.memory.rows
-    torch.testing.assert_close(rows["queries"], method.student.query(method.views.plain(rows["inputs"])))
+    torch.testing.assert_close(rows["queries"], method.student.query(method.views.plain(rows["inputs"]), whole=False))
     assert method.accompany(rows)["queries"].shape == (40, tiny_vit.width)

@@ -37,7 +37,7 @@ def test_defaults_are_those_of_the_setting():
 def test_resolved_options_resolve_to_themselves(name):
     for online in (False, True):
         options = resolve_options(name, {"unfreeze": True}, online=online)
-        assert options["augment"] is True
+        assert options["augment"] == ("rand" if name == "rm" else True)
         assert resolve_options(name, options, online=online) == options
 
 
@@ -53,9 +53,10 @@ def test_resolved_options_resolve_to_themselves(name):
         ("er", {"learning_rate": float("nan")}, "learning_rate=nan is not above 0"),
         ("er", {"momentum": 1.0}, "momentum=1.0 is not below 1"),
         ("er", {"optimiser": "lbfgs"}, "optimiser='lbfgs' is not one of sgd, adam"),
-        ("er", {"augment": "yes"}, "augment='yes' is not true or false or null"),
+        ("er", {"augment": "yes"}, "augment='yes' is not true or false or one of crop, rand or null"),
         ("ewc++", {"penalty": -1}, "penalty=-1 is not at least 0"),
         ("ewc++", {"keep": 2}, "keep=2 is not a share from 0 to 1"),
+        ("rm", {"cutmix": True}, "cutmix=True mixes images, but features are trained on"),
         ("lwf", {"compare": "phase"}, "needs phases, which an online stream does not show"),
     ],
 )
@@ -69,7 +70,7 @@ def test_images_are_asked_for_only_where_features_do_not_do(name):
     method = METHODS[name]
     assert method.inputs_for({}) == "features"
     assert method.inputs_for({"unfreeze": True}) == "images"
-    assert method.inputs_for({"augment": True}) == "images"
+    assert method.inputs_for({"augment": True}) == method.inputs_for({"augment": "crop"}) == "images"
     assert method.inputs_for({"unfreeze": True, "augment": False}) == "images"
     assert describe_method(name).kind == "features"
     assert "learning_rate" in describe_method(name).options

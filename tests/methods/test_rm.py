@@ -71,6 +71,31 @@ def test_an_empty_phase_trains_nothing(digits, make):
     assert torch.equal(method.student.head.weight, weight)
 
 
+def test_mixed_images_are_trained_on_with_both_labels(digits, make, tiny_network, monkeypatch):
+    """CutMix: share * CE(own label) + (1 - share) * CE(label of the rectangle), in about half of the steps."""
+    from aircl.methods import gradient
+
+    method = make("rm", backbone=tiny_network, unfreeze=True, online=True)
+    assert (method.options.augment, method.options.cutmix) == ("rand", True)
+    rows = method.rows(digits.images[:24], digits.labels[:24])
+    method.meet(rows)
+    with torch.no_grad():
+        method.student.head.weight += torch.randn(10, 64, generator=torch.Generator().manual_seed(0))
+    mixes = []
+    cut_mix = gradient.cut_mix
+    monkeypatch.setattr(gradient, "cut_mix", lambda *arguments: mixes.append(cut_mix(*arguments)) or mixes[-1])
+    losses = []
+    for _ in range(40):
+        before = len(mixes)
+        losses.append((method.loss(rows).item(), len(mixes) > before))
+    assert 8 < len(mixes) < 32
+    columns = np.array([method.student.head.classes.index(label) for label in rows["labels"].tolist()])
+    for (loss, _), (views, partners, share) in zip([one for one in losses if one[1]], mixes, strict=True):
+        p = method.student(views).softmax(1).detach().double().numpy()
+        own, other = (-np.log(p[np.arange(24), c]).mean() for c in (columns, columns[partners.numpy()]))
+        assert loss == pytest.approx(share * own + (1 - share) * other, rel=1e-4)
+
+
 def test_results_say_that_views_of_features_are_noise():
     def notes(**options):
         return RainbowMemory.notes_for(resolve_options("rm", options, online=True), online=True)

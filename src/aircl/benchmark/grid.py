@@ -1,4 +1,4 @@
-"""gamma from a grid, as the paper chooses it, but on held-out TRAINING samples; the same way for every method."""
+"""Settings judged on held-out TRAINING samples, the same way for every method; gamma from a grid among them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,51 @@ from aircl.benchmark.metrics import balanced_accuracy
 from aircl.methods import Method
 from aircl.methods.classifier import AnalyticMethod
 from aircl.scenarios import Stream
+from aircl.scenarios.stream import Indices, Labels
+
+
+def hold_out(labels: Labels) -> Indices:
+    """Return the places of a fifth of each class: the second of every five, so that a class of one is all learned."""
+    # Which of its class's samples each one is: 0, 1, ..
+    order = np.argsort(labels, kind="stable")
+    _, start, counts = np.unique(labels[order], return_index=True, return_counts=True)
+    nth = np.empty(len(labels), np.intp)
+    nth[order] = np.arange(len(labels)) - np.repeat(start, counts)
+    return np.flatnonzero(nth % 5 == 1)
+
+
+def learn_most(method: Method, stream: Stream, train: Samples, batch_size: int) -> Callable[[], float]:
+    """Learn a stream but for a fifth of each class in each phase.
+
+    Parameters
+    ----------
+    method : Method
+        It has learned nothing yet.
+    stream : Stream
+    train : Samples
+    batch_size : int
+
+    Returns
+    -------
+    score : callable
+        Returns the class-balanced accuracy on what was held out, as often as it is called.
+    """
+    held = []
+    for phase in stream.phases:
+        out = hold_out(train.labels[phase.train])
+        held.append(phase.train[out])
+        learned = np.delete(phase.train, out)
+        for begin in range(0, len(learned), batch_size):
+            rows = learned[begin : begin + batch_size]
+            method.learn(train.inputs[rows], train.labels[rows])
+        if not method.setup.online or method.uses_phase_ends:
+            method.end_phase(phase)
+    rows = np.concatenate(held)
+    if not len(rows):
+        raise ValueError("no class has a second sample to hold out. Set what is to be chosen, or take its default.")
+    exposed = np.unique(train.labels[np.concatenate([phase.train for phase in stream.phases])])
+    validation = TestSet(train.inputs[rows], train.labels[rows])
+    return lambda: balanced_accuracy(validation.evaluate(method, exposed).confusion)
 
 
 def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, batch_size: int) -> float:
@@ -38,29 +83,9 @@ def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, bat
     method = make()
     if not isinstance(method, AnalyticMethod):
         raise ValueError(f"gamma cannot be chosen from a grid for {type(method).__name__}: it has no gamma to set.")
-    held = []
-    for phase in stream.phases:
-        labels = train.labels[phase.train]
-        # Which of its class's samples in the phase each one is: 0, 1, ..
-        order = np.argsort(labels, kind="stable")
-        _, start, counts = np.unique(labels[order], return_index=True, return_counts=True)
-        nth = np.empty(len(labels), np.intp)
-        nth[order] = np.arange(len(labels)) - np.repeat(start, counts)
-        out = nth % 5 == 1  # the second of every five: a class of one is learned, not held out
-        held.append(phase.train[out])
-        learned = phase.train[~out]
-        for begin in range(0, len(learned), batch_size):
-            rows = learned[begin : begin + batch_size]
-            method.learn(train.inputs[rows], train.labels[rows])
-        if not method.setup.online:
-            method.end_phase(phase)
-    rows = np.concatenate(held)
-    if not len(rows):
-        raise ValueError("no class has a second sample to hold out for choosing gamma. Set gamma, or use auto.")
-    exposed = np.unique(train.labels[np.concatenate([phase.train for phase in stream.phases])])
-    validation = TestSet(train.inputs[rows], train.labels[rows])
+    score = learn_most(method, stream, train, batch_size)
     scores = []
     for gamma in GAMMA_GRID:
         method.set_gamma(gamma)
-        scores.append(balanced_accuracy(validation.evaluate(method, exposed).confusion))
+        scores.append(score())
     return GAMMA_GRID[::-1][int(np.argmax(scores[::-1]))]

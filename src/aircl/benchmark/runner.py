@@ -314,8 +314,15 @@ def method_options(experiment: Experiment, method: str) -> dict[str, Any]:
 def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
     for name in experiment.methods:
-        options = method_options(experiment, name)
-        yield name, {"options": options, "notes": METHODS[name].notes_for(options, online=experiment.online)}
+        options, method = method_options(experiment, name), METHODS[name]
+        yield (
+            name,
+            {
+                "options": options,
+                "title": method.title_for(name, options, online=experiment.online),
+                "notes": method.notes_for(options, online=experiment.online),
+            },
+        )
 
 
 def _now() -> str:

@@ -167,7 +167,7 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
             table.add_column(f"{metric} %\n{whose}", justify="right", style="italic")
     styles = {0: "", 1: "bold", 2: "underline"}
     for line in comparison.lines:
-        cells = [Text(line.method.name)]
+        cells = [Text(line.method.label)]
         for column in columns:
             cell = line.cells.get(column.key)
             cells.append(Text("-"))

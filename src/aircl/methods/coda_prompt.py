@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import cos, pi
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from aircl.methods import prompt
 from aircl.methods.method import Setup
@@ -33,7 +34,11 @@ class ComponentOptions(PromptOptions):
     length : int
         Of a component; one half are keys, the other values.
     orthogonality : float
-        Weight of the loss that keeps components, keys and attentions orthogonal.
+        Weight of the loss that keeps components, keys and attentions orthogonal: 0.1 in the paper. The authors' code
+        multiplies it by 1e-6, and later has 0.
+    schedule : {"cosine", "constant"}
+        Whether the learning rate falls along a cosine in every phase. An online stream does not tell how long it is, so
+        there it is constant.
     """
 
     epochs: int = 20
@@ -44,8 +49,9 @@ class ComponentOptions(PromptOptions):
     components: int = 10
     length: int = 8
     orthogonality: float = 0.1
+    schedule: Literal["cosine", "constant"] = "cosine"
 
-    online: ClassVar[Mapping[str, Any]] = PromptOptions.online
+    online: ClassVar[Mapping[str, Any]] = {**PromptOptions.online, "schedule": "constant"}
     may_be_zero = PromptOptions.may_be_zero | {"orthogonality"}
 
     def __post_init__(self) -> None:
@@ -95,6 +101,12 @@ class CodaPrompt(PromptMethod):
         """Return the prefixes that the components add up to."""
         penalty = self.options.orthogonality * self.components.crookedness() if training else 0.0
         return prompt.Guidance(prefixes=self.components.prefixes(rows["queries"]), penalty=penalty)
+
+    def rate_share(self, epoch: int) -> float:
+        """Return cos(0.495 pi epoch / (epochs - 1)): 1 in the first epoch, nearly 0 in the last."""
+        if self.options.schedule == "constant":
+            return 1.0
+        return cos(0.495 * pi * epoch / max(self.options.epochs - 1, 1))
 
     def meet(self, rows: Rows) -> None:
         """Make room for classes that are new, and add components if this is a new phase."""

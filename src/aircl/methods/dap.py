@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aircl.methods import gradient, prompt
 from aircl.methods.method import IncompatibleError, Setup
@@ -30,12 +30,11 @@ class DAPOptions(PromptOptions):
     epochs : int
         Passes over a phase in each of the two stages.
     compare : {"phase", "exposed"}
-        Of stage 2, and "exposed" by default; stage 1 tells samples from the classes of their phase.
+        Of stage 2; stage 1 always tells samples from the classes of their phase.
     length : int
         Tokens of a prompt.
     """
 
-    compare: Literal["phase", "exposed"] = "exposed"
     length: int = 25
 
     online: ClassVar[Mapping[str, Any]] = PromptOptions.online
@@ -52,15 +51,17 @@ class DAP(PromptMethod):
 
     Notes
     -----
-    Of earlier prompts only the centre is kept. Two stages over a phase need phases, which an online stream does not
-    show.
+    Of earlier prompts only the centre is kept. One optimiser serves all phases, as in public code: what it knows of
+    head and general prompt goes on, while the prompt of a phase begins without a past. Two stages over a phase need
+    phases, which an online stream does not show.
 
     References
     ----------
     .. [1] Hong et al. "Dynamically Anchored Prompting for Task-Imbalanced Continual Learning." IJCAI 2024.
     """
 
-    queried = False
+    queried = None
+    renews_optimiser = False
     Options = DAPOptions
     options: DAPOptions
 
@@ -107,6 +108,8 @@ class DAP(PromptMethod):
         size = gradient.count(rows)
         self.alpha = self.earlier.alpha(size)
         phase.data.copy_(prompt.draw_prompts(*phase.shape, generator=self.generator))
+        if self.optimiser is not None:
+            self.optimiser.forget(phase)
         second, first = self.compared, self.student.head.columns(rows["labels"])
         for self._stage, self.compared in ((1, first), (2, second)):
             super().train_phase(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,14 +27,14 @@ class DualPromptOptions(DualOptions, SelectionOptions):
 
     Attributes
     ----------
-    assign : {"nearest", "phase"}
-        Which expert a sample is trained with: that of the nearest key, or one for each phase. Test samples always have
-        that of the nearest key.
+    assign : {"phase", "nearest"}
+        Which expert a sample is trained with: one for each phase, or that of the nearest key. Test samples always have
+        that of the nearest key. An online stream shows no phases, so there it is the nearest.
     """
 
-    assign: Literal["nearest", "phase"] = "nearest"
+    assign: Literal["phase", "nearest"] = "phase"
 
-    online = DualOptions.online
+    online: ClassVar[Mapping[str, Any]] = {**DualOptions.online, "assign": "nearest"}
 
 
 class DualMethod(PromptMethod):
@@ -70,7 +71,8 @@ class DualPrompt(DualMethod):
 
     Notes
     -----
-    The paper trains one expert in each phase (``assign=phase``, which an online stream cannot have: it shows none).
+    Expert t is trained in phase t, and begins as a copy of the prompt and the key of expert t - 1. When there are more
+    phases than experts, those that come later train the expert of each sample's nearest key.
 
     References
     ----------
@@ -86,13 +88,24 @@ class DualPrompt(DualMethod):
             raise IncompatibleError("assign='phase' needs phases, which an online stream does not show. Use 'nearest'.")
         self._phase = 0  # phases that were trained on
 
+    @property
+    def _expert(self) -> int | None:
+        """The expert of the phase; None if each sample has that of its nearest key."""
+        return self._phase if self.options.assign == "phase" and self._phase < self.options.pool else None
+
+    def train_phase(self, rows: Rows) -> None:
+        """Let the expert of the phase begin where the one before it ended, and train."""
+        if self._expert:
+            self.prompts.experts.copy(self._expert - 1, self._expert)
+        super().train_phase(rows)
+
     def guide(self, rows: Rows, *, training: bool) -> Guidance:
         """Return the prefixes of all blocks that have some."""
         pool = self.prompts.experts
         distances = pool.distances(rows["queries"])
         chosen = pool.nearest(distances)
-        if training and self.options.assign == "phase":
-            chosen = chosen.new_full(chosen.shape, self._phase % self.options.pool)
+        if training and self._expert is not None:
+            chosen = chosen.new_full(chosen.shape, self._expert)
         elif self.options.selection == "batch":
             chosen = prompt.most_frequent(chosen)
         return prompt.Guidance(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from aircl.methods import gradient
 from aircl.methods.er import ExperienceReplay
@@ -24,11 +24,14 @@ class ConsolidationOptions(ReplayOptions):
     penalty : float
         Weight of sum F (theta - theta*)^2.
     keep : float
-        What the importance F of earlier phases weighs when a phase is over; its own weighs 1 - keep.
+        What the importance F weighs that there was before a step; the step's squared gradient weighs 1 - keep.
+    average : {"step", "phase"}
+        F is a moving average over steps, as published; or over phases, of each one's mean squared gradient.
     """
 
     penalty: float = 100.0
     keep: float = 0.5
+    average: Literal["step", "phase"] = "step"
 
     may_be_zero = ReplayOptions.may_be_zero | {"penalty", "keep"}
 
@@ -54,7 +57,8 @@ class Consolidation(ExperienceReplay):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.anchor = gradient.Anchor(self.options.keep)
+        fisher = gradient.StepFisher if self.options.average == "step" else gradient.PhaseFisher
+        self.anchor = fisher(self.options.keep)
 
     def update(self, batch: Rows) -> None:
         """Make one step on the loss, then one on the penalty."""

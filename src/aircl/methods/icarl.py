@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from aircl.methods import gradient
+from aircl.methods.gradient.rehearsal import Rehearsal
 from aircl.methods.lwf import DistillationOptions, Taught
 from aircl.methods.method import Floats, Labels, Setup
 from aircl.methods.registry import register_method
@@ -15,7 +17,7 @@ from aircl.methods.registry import register_method
 if TYPE_CHECKING:
     import torch
 
-    from aircl.methods.gradient import Rows
+    from aircl.methods.gradient import Exemplars, Rows
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ExemplarOptions(DistillationOptions):
 
 
 @register_method("icarl")
-class ICaRL(Taught):
+class ICaRL(Rehearsal, Taught):
     """iCaRL: a few exemplars of each class, chosen by herding; distillation; nearest mean of exemplars.
 
     Notes
@@ -54,45 +56,44 @@ class ICaRL(Taught):
 
     Options = ExemplarOptions
     options: ExemplarOptions
+    memory: Exemplars
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.exemplars = gradient.Exemplars(self.options.exemplars)
-        # Of an online stream: for each class the sum of features of length 1, and how many they are.
-        self._sums: dict[int, torch.Tensor] = {}
-        self._counts: dict[int, int] = {}
         # Classes and means that predictions are made with; None: to be computed.
         self._means: tuple[list[int], torch.Tensor] | None = None
 
-    @property
-    def samples_kept(self) -> int:
-        """The exemplars."""
-        return len(self.exemplars)
+    @classmethod
+    def title_for(cls, name: str, options: Mapping[str, Any], *, online: bool) -> str:
+        """Say what is left of it on a frozen backbone."""
+        frozen = cls.inputs_for(options) == "features" and options.get("classify") == "nearest-mean"
+        return f"{name} (nearest mean of exemplars)" if frozen else name
+
+    def make_memory(self) -> Exemplars:
+        """Return a memory of exemplars, which online approach the mean of all samples so far."""
+        return gradient.Exemplars(self.options.exemplars, self._encode, running=self.setup.online)
 
     def accompany(self, rows: Rows) -> Rows:
         """Add some exemplars if the stream is online."""
-        if not self.setup.online:
-            return rows
-        return gradient.join([rows, self.exemplars.draw(self.options.replay, self.generator)])
+        return super().accompany(rows) if self.setup.online else rows
 
     def material(self, rows: Rows) -> Rows:
         """Add all exemplars."""
-        return gradient.join([rows, self.exemplars.rows])
+        return gradient.join([rows, self.memory.rows])
 
     def absorb(self, rows: Rows) -> None:
         """Choose exemplars, and a teacher."""
         super().absorb(rows)
-        self.exemplars.update(rows, self._encode, self._running_means(rows) if self.setup.online else None)
         self._means = None
 
     def refresh(self) -> None:
         """Compute the means of the exemplars, if something was learned since."""
-        if self._means is None and len(self.exemplars):
-            self._means = self.exemplars.means(self._encode)
+        if self._means is None and len(self.memory):
+            self._means = self.memory.means()
 
     def predict(self, encoded: Any) -> Labels:
         """Return the class with the nearest mean of exemplars; cosines of features."""
-        if self.options.classify == "head" or not len(self.exemplars):
+        if self.options.classify == "head" or not len(self.memory):
             return super().predict(encoded)
         self.refresh()
         assert self._means is not None
@@ -109,33 +110,10 @@ class ICaRL(Taught):
         """Return the norms of the head's rows if it predicts; means all have length 1."""
         return super().weight_norms() if self.options.classify == "head" else None
 
-    def state(self) -> dict[str, Any]:
-        """Return teacher, exemplars and running sums."""
-        return {
-            **super().state(),
-            "exemplars": self.exemplars.state(),
-            "sums": {str(label): total for label, total in self._sums.items()},
-            "counts": {str(label): n for label, n in self._counts.items()},
-        }
-
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on with teacher, exemplars and running sums."""
+        """Go on with teacher and exemplars."""
         super().resume(state)
-        self.exemplars.restore(state["exemplars"])
-        self._sums = {int(label): total for label, total in state["sums"].items()}
-        self._counts = {int(label): n for label, n in state["counts"].items()}
         self._means = None
-
-    def _running_means(self, rows: Rows) -> dict[int, torch.Tensor]:
-        """Add samples to the sums of their classes, and return the means of these classes."""
-        from torch.nn.functional import normalize
-
-        features = normalize(self._encode(rows["inputs"]))
-        classes = gradient.by_class(rows)
-        for label, places in classes.items():
-            self._sums[label] = features[places].sum(0) + self._sums.get(label, 0)
-            self._counts[label] = len(places) + self._counts.get(label, 0)
-        return {label: self._sums[label] / self._counts[label] for label in classes}
 
     def _encode(self, inputs: torch.Tensor) -> torch.Tensor:
         import torch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from aircl.methods import prompt
 from aircl.methods.prompt.method import PromptMethod
@@ -30,9 +30,6 @@ class L2POptions(SelectionOptions):
         Prompts that a sample has.
     """
 
-    # Its features are outputs of the prompts and move with them: rows of the head that are told from those of their
-    # phase alone fall behind the older ones.
-    compare: Literal["phase", "exposed"] = "exposed"
     length: int = 5
     top: int = 5
 

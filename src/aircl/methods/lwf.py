@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,23 +53,17 @@ class Taught(GradientMethod):
         super().__init__(setup)
         self.teacher: Student | None = None
 
-    def loss(self, batch: Rows) -> torch.Tensor:
+    def criterion(self, logits: torch.Tensor, labels: torch.Tensor, views: torch.Tensor) -> torch.Tensor:
         """Return the cross-entropy, plus the distillation over the classes that the teacher knows."""
-        from torch.nn.functional import cross_entropy
-
-        views = self.views.training(batch["inputs"], self.generator)
-        logits = self.student(views)
-        columns = self.student.head.columns(batch["labels"])
-        loss = cross_entropy(gradient.mask_logits(logits, self.compared), columns)
+        loss = super().criterion(logits, labels, views)
         if self.teacher is not None and self.options.distillation:
-            taught = self.teacher(views)
-            loss = loss + self.options.distillation * gradient.distillation_loss(
-                logits, taught, self.options.temperature
-            )
+            taught = gradient.distillation_loss(logits, self.teacher(views), self.options.temperature)
+            loss = loss + self.options.distillation * taught
         return loss
 
     def absorb(self, rows: Rows) -> None:
         """Take the network as it is now for a teacher."""
+        super().absorb(rows)
         self.teacher = self.student.teacher()
 
     def state(self) -> dict[str, Any]:
@@ -99,3 +94,11 @@ class LearningWithoutForgetting(Taught):
 
     Options = LwFOptions
     options: LwFOptions
+
+    @classmethod
+    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
+        """Say where it is nothing but fine-tuning."""
+        notes = super().notes_for(options, online=online)
+        if options.get("compare") == "phase" and cls.inputs_for(options) == "features":
+            notes.append("On the features of a frozen backbone, phase by phase, it is fine-tuning exactly.")
+        return notes

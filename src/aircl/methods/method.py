@@ -152,6 +152,11 @@ class Method(ABC):
         """Return what a reader of the results should know of the method with some options, a sentence each."""
         return ["It is told where phases end."] if online and cls.uses_phase_ends else []
 
+    @classmethod
+    def title_for(cls, name: str, options: Mapping[str, Any], *, online: bool) -> str:
+        """Return what tables call the method with some options: its name, unless that would say too much."""
+        return name
+
     @abstractmethod
     def learn(self, inputs: Batch, labels: Labels) -> None:
         """Learn one batch of the stream; it may hold new classes.

@@ -27,8 +27,11 @@ class MVPOptions(DualOptions):
 
     Attributes
     ----------
+    keys : {"published", "contrastive"}
+        The loss of the keys: that of the authors' code, which draws keys to their queries and apart from one another,
+        the less, the more they were used; or that by which a query tells its key from the others (InfoNCE).
     temperature : float
-        Of the loss by which a query tells its key from the others.
+        Of the contrastive loss.
     margin : float
         Features are scaled by 1 / (1 - cos(w_y, x) + margin) in training.
     focus : float
@@ -40,6 +43,7 @@ class MVPOptions(DualOptions):
     clip: float | None = None
     form: Literal["prefix", "prompt"] = "prompt"
     expert_length: int = 20
+    keys: Literal["published", "contrastive"] = "published"
     temperature: float = 0.1
     margin: float = 0.5
     focus: float = 0.5
@@ -60,7 +64,8 @@ class MVP(DualMethod):
     Notes
     -----
     The expert of a sample is argmin distance * (usage + 1), the usage counted in training; the same rule holds for test
-    samples, which are not counted. Gradients by the head are had in closed form, without a backward pass.
+    samples, which are not counted. Gradients by the head are had in closed form, without a backward pass. A query is
+    the class token as it enters the last block, not normalised.
 
     References
     ----------
@@ -70,6 +75,7 @@ class MVP(DualMethod):
 
     Options: ClassVar[type[StepOptions]] = MVPOptions
     options: MVPOptions
+    queried = "early"
 
     @property
     def mask(self) -> InstanceMask:
@@ -94,12 +100,16 @@ class MVP(DualMethod):
         pool = self.prompts.experts
         distances = pool.distances(rows["queries"])
         chosen = pool.least_used(distances)
+        if self.options.keys == "published":
+            penalty = prompt.spreading_loss(pool, distances, chosen)
+        else:
+            penalty = prompt.contrastive_loss(distances, chosen, self.options.temperature)
         if training:
             pool.count(chosen)
         return prompt.Guidance(
             prefixes=self.prompts.prefixes(self.student.trunk, chosen),
             chosen=chosen,
-            penalty=self.options.key_loss * prompt.contrastive_loss(distances, chosen, self.options.temperature),
+            penalty=self.options.key_loss * penalty,
         )
 
     def judge(self, features: torch.Tensor, guidance: Guidance) -> torch.Tensor:
@@ -117,8 +127,10 @@ class MVP(DualMethod):
         assert guidance.chosen is not None
         features = self.student.see(self.views.training(batch["inputs"], self.generator), guidance)
         columns = head.columns(batch["labels"])
-        features = features * prompt.feature_scale(features, head.weight[columns], options.margin)
-        logits = gradient.mask_logits(self.judge(features, guidance), self.compared)
-        errors = prompt.head_errors(logits, columns, self.mask(guidance.chosen))
-        factor = prompt.focal_factor(errors, features, options.focus)
+        # How much a sample is ignored is judged by its features as they are, its loss by scaled ones.
+        plain = gradient.mask_logits(self.judge(features, guidance), self.compared)
+        errors = prompt.head_errors(plain, columns, self.mask(guidance.chosen))
+        factor = prompt.focal_factor(errors, columns, features, options.focus)
+        scaled = features * prompt.feature_scale(features, head.weight[columns], options.margin)
+        logits = gradient.mask_logits(self.judge(scaled, guidance), self.compared)
         return (factor * cross_entropy(logits, columns, reduction="none")).mean() + guidance.penalty

@@ -26,6 +26,8 @@ class RanPac(AnalyticMethod):
 
     estimator = RanPACClassifier
     uses_phase_ends = True
+    # Whether there is an adapter, and whether the ridge is searched, whatever the gamma of the run is.
+    DEFAULTS: Mapping[str, bool] = {"adapter": False, "search": True}
 
     def __new__(cls, setup: Setup) -> Self:
         """Return RanPAC, with an adapter if the options ask for one."""
@@ -34,23 +36,30 @@ class RanPac(AnalyticMethod):
     @classmethod
     def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
         """Return all options with their values; those that there are not are errors."""
-        if unknown := sorted(set(options) - {"adapter"}):
-            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: adapter.")
-        return {"adapter": bool(options.get("adapter", False))}
+        if unknown := sorted(set(options) - set(cls.DEFAULTS)):
+            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {', '.join(cls.DEFAULTS)}.")
+        return {name: bool(options.get(name, default)) for name, default in cls.DEFAULTS.items()}
 
     @classmethod
     def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
         """Return "images" if there is to be an adapter, else "features"."""
         return "images" if options.get("adapter") else "features"
 
+    @classmethod
+    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
+        """Say where its ridge comes from."""
+        searched = ["Its ridge is searched on held-out rows of every phase; the gamma of the run is not for it."]
+        return super().notes_for(options, online=online) + (searched if options.get("search") else [])
+
     def make(self) -> RanPACClassifier:
-        """Return RanPAC, of the benchmark's width; gamma="auto" is the search on held-out rows."""
-        gamma = "held-out" if self.setup.gamma == "auto" else self.setup.gamma
+        """Return RanPAC, of the benchmark's width; without the search gamma="auto" means the search all the same."""
+        options = self.resolve_options(self.setup.options, online=self.setup.online)
+        gamma = "held-out" if options["search"] or self.setup.gamma == "auto" else self.setup.gamma
         return RanPACClassifier(gamma, n_components=self.setup.buffer, random_state=self.setup.seed)
 
 
 class AdaptedRanPac(BasePhaseMethod, RanPac):
-    """RanPAC behind a ViT with adapters beside its MLPs: SGD 0.01, 20 epochs of the first phase, cosine."""
+    """RanPAC behind a ViT with adapters beside its MLPs: 20 epochs of the first phase, SGD 0.01 along a cosine."""
 
     def check_backbone(self) -> Network:
         """Return the backbone, if it is a ViT."""
@@ -70,27 +79,29 @@ class AdaptedRanPac(BasePhaseMethod, RanPac):
 
         vit = copy.deepcopy(self.network.module)
         assert isinstance(vit, VisionTransformer)
-        return AdaptedViT(vit, generator=self.generator)
+        return AdaptedViT(vit, self.generator)
 
     def adapt(self, rows: Rows) -> nn.Module:
-        """Train adapters and a head that is thrown away."""
+        """Train adapters and a head of cosines times a learned scale, which is thrown away."""
         import torch
         from torch import nn
-        from torch.nn.functional import cross_entropy, linear
+        from torch.nn.functional import cross_entropy, linear, normalize
 
         from aircl.methods.gradient.representation import train
 
         trunk, pixels = self.empty().train(), rows["inputs"]
         classes, codes = torch.unique(rows["labels"], return_inverse=True)
-        head = nn.Parameter(torch.zeros(len(classes), self.network.width))
+        head = nn.Parameter(torch.empty(len(classes), self.network.width))
+        nn.init.uniform_(head, -(self.network.width**-0.5), self.network.width**-0.5, generator=self.generator)
+        scale = nn.Parameter(torch.ones(()))
 
         def loss(places: torch.Tensor) -> torch.Tensor:
-            images = self.views.changed(pixels[places], self.generator)
-            return cross_entropy(linear(trunk(images), head), codes[places])
+            features = trunk(self.views.changed(pixels[places], self.generator, "crop"))
+            return cross_entropy(scale * linear(normalize(features), normalize(head)), codes[places])
 
         parameters = [parameter for parameter in trunk.parameters() if parameter.requires_grad]
         train(
-            loss, [*parameters, head], len(pixels), self.generator,
-            epochs=20, batch_size=self.setup.batch_size, kind="sgd", learning_rate=0.01,
+            loss, [*parameters, head, scale], len(pixels), self.generator, epochs=20, batch_size=self.setup.batch_size,
+            kind="sgd", learning_rate=0.01, clip=None, weight_decay=5e-4,
         )  # fmt: skip
         return trunk

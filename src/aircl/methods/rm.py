@@ -8,13 +8,15 @@ from math import cos, pi
 from typing import TYPE_CHECKING, Any
 
 from aircl.methods import gradient
-from aircl.methods.gradient.method import GradientMethod
 from aircl.methods.gradient.options import ReplayOptions
+from aircl.methods.gradient.rehearsal import Rehearsal
 from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
 if TYPE_CHECKING:
-    from aircl.methods.gradient import Rows
+    import torch
+
+    from aircl.methods.gradient import BalancedMemory, Rows
     from aircl.methods.gradient.views import Views
 
 
@@ -27,20 +29,33 @@ class RainbowOptions(ReplayOptions):
     views : int
         Changed views of a sample that vote on its class.
     noise : float
-        Size of the noise that changes features, as a share of their root mean square; images are moved and mirrored.
+        Size of the noise that changes features, as a share of their root mean square; images go through RandAugment.
     memory_epochs : int
         Passes over the memory when a phase is over: 256 as published, which takes long on images.
+    cutmix : bool or None
+        Whether half of the steps are made with images that have a rectangle of another one; None: if images are
+        augmented, which in turn is by RandAugment if the backbone is trained.
     """
 
     views: int = 12
     noise: float = 0.5
     memory_epochs: int = 32
+    cutmix: bool | None = None
 
     may_be_zero = ReplayOptions.may_be_zero | {"memory_epochs"}
 
+    def __post_init__(self) -> None:
+        if self.augment is None and self.unfreeze:
+            object.__setattr__(self, "augment", "rand")
+        if self.cutmix is None:
+            object.__setattr__(self, "cutmix", bool(self.augment))
+        super().__post_init__()
+        if self.cutmix and not self.on_images:
+            raise ValueError("cutmix=True mixes images, but features are trained on. Set augment or unfreeze.")
+
 
 @register_method("rm")
-class RainbowMemory(GradientMethod):
+class RainbowMemory(Rehearsal):
     """RM: a class-balanced memory of sure and unsure samples, trained on beside the stream and after each phase.
 
     Notes
@@ -56,10 +71,10 @@ class RainbowMemory(GradientMethod):
     uses_phase_ends = True
     Options = RainbowOptions
     options: RainbowOptions
+    memory: BalancedMemory
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.memory = gradient.BalancedMemory(self.options.memory)
         self._fresh = False  # whether something came into memory since it was last trained on
 
     @classmethod
@@ -70,10 +85,9 @@ class RainbowMemory(GradientMethod):
             notes.append("The views that vote on uncertainty are cached features with noise, not augmented images.")
         return notes
 
-    @property
-    def samples_kept(self) -> int:
-        """The samples in memory."""
-        return len(self.memory)
+    def make_memory(self) -> BalancedMemory:
+        """Return a memory that the classes share fairly."""
+        return gradient.BalancedMemory(self.options.memory)
 
     def make_views(self) -> Views:
         """Return views with the noise of the options."""
@@ -82,15 +96,22 @@ class RainbowMemory(GradientMethod):
             views.noise = self.options.noise
         return views
 
-    def accompany(self, rows: Rows) -> Rows:
-        """Add samples of the memory, others at every step."""
-        return gradient.join([rows, self.memory.draw(self.options.replay, self.generator)])
+    def loss(self, batch: Rows) -> torch.Tensor:
+        """Return the cross-entropy, in half of the steps of mixed images if they are to be mixed."""
+        import torch
+
+        if not self.options.cutmix or torch.rand((), generator=self.generator) < 0.5:
+            return super().loss(batch)
+        views, partners, share = gradient.cut_mix(self.views.training(batch["inputs"], self.generator), self.generator)
+        logits, labels = self.student(views), batch["labels"]
+        own, others = (self.criterion(logits, labels[places], views) for places in (slice(None), partners))
+        return share * own + (1 - share) * others
 
     def absorb(self, rows: Rows) -> None:
         """Offer the samples to the memory, with how uncertain the network is of them."""
         if not self.setup.online:
             self._judge_memory()
-        self.memory.add(self._judged(rows))
+        super().absorb(self._judged(rows))
         self._fresh = True
 
     def close_phase(self) -> None:
@@ -98,20 +119,18 @@ class RainbowMemory(GradientMethod):
         if not self._fresh:
             return
         stream, self.optimiser = self.optimiser, self.make_optimiser()
-        for epoch in range(self.options.memory_epochs):
-            self.optimiser.scale(rate_share(epoch))
-            self.pass_over(self.memory.rows, 1, accompanied=False)
+        self.pass_over(self.memory.rows, self.options.memory_epochs, rate_share, accompanied=False)
         self.optimiser, self._fresh = stream, False
         if self.setup.online:
             self._judge_memory()
 
     def state(self) -> dict[str, Any]:
         """Return the memory."""
-        return {"memory": self.memory.state(), "fresh": self._fresh}
+        return {**super().state(), "fresh": self._fresh}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on with the memory."""
-        self.memory.restore(state["memory"])
+        super().resume(state)
         self._fresh = state["fresh"]
 
     def _judge_memory(self) -> None:

@@ -86,11 +86,19 @@ class MethodResults:
         Place of the method among all of the run: its colour and marker, the same in every figure.
     jobs : tuple of Job
         By seed.
+    title : str
+        What tables call it, where that is not its name: "icarl (nearest mean of exemplars)".
     """
 
     name: str
     style: int
     jobs: tuple[Job, ...]
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """The title, or the name where there is none."""
+        return self.title or self.name
 
     @property
     def used(self) -> tuple[Job, ...]:
@@ -315,7 +323,7 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
     if isinstance(directory, RunDirectory):
         about = directory.about
-        configs = list(zip(_configs(about), _notes(about), strict=False))
+        configs = list(zip(_configs(about), _described(about), strict=False))
         names, rows = about.get("classes", {}), directory.rows()
     else:
         configs, names, rows = [], {}, list(directory)
@@ -332,24 +340,22 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
         load = (lambda: directory.details(name)) if isinstance(directory, RunDirectory) else lambda: None
         return Job(name, own[0].seed, kept, load)
 
-    return [
-        Experiment(
-            *key,
-            tuple(
-                MethodResults(
-                    method,
-                    styles[method],
-                    tuple(sorted((make_job(*job) for job in methods[method].items()), key=lambda job: job.seed)),
-                )
-                for method in _in_order(methods)
-            ),
-            *next(
-                (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False))), ({}, {})
-            ),
-            class_names=names.get(key[0], ()),
+    def make_experiment(key: tuple[str, str, str, str], methods: Mapping[str, dict[str, list[Row]]]) -> Experiment:
+        of_key = (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False)))
+        config, described = next(of_key, ({}, {}))
+        results = (
+            MethodResults(
+                method,
+                styles[method],
+                tuple(sorted((make_job(*job) for job in methods[method].items()), key=lambda job: job.seed)),
+                described.get(method, {}).get("title", ""),
+            )
+            for method in _in_order(methods)
         )
-        for key, methods in jobs.items()
-    ]
+        notes = {name: about["notes"] for name, about in described.items() if about.get("notes")}
+        return Experiment(*key, tuple(results), config, notes, class_names=names.get(key[0], ()))
+
+    return [make_experiment(key, methods) for key, methods in jobs.items()]
 
 
 def as_experiment(results: Results) -> Experiment:
@@ -378,11 +384,10 @@ def _configs(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in experiments if isinstance(one, Mapping)] if isinstance(experiments, list) else []
 
 
-def _notes(about: Mapping[str, Any]) -> Iterator[dict[str, list[str]]]:
-    """Yield what `run.json` says that a reader should know of methods, experiment by experiment, without end."""
+def _described(about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield what `run.json` says of methods, by name, experiment by experiment, without end."""
     described = about.get("methods")
-    for methods in described if isinstance(described, list) else []:
-        yield {name: method["notes"] for name, method in methods.items() if method.get("notes")}
+    yield from described if isinstance(described, list) else []
     while True:
         yield {}
 

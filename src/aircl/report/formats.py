@@ -181,7 +181,7 @@ def _grid(
         cells = [line.cells.get(column.key) for column in comparison.columns]
         theirs = [None if line.published is None else line.published.values.get(metric) for metric in metrics]
         rows.append([
-            escape(line.method.name),
+            escape(line.method.label),
             str(line.method.n_seeds),
             *("-" if cell is None else show(cell) for cell in cells),
             *("-" if value is None else escape(format_estimate(value)) for value in theirs),

@@ -96,11 +96,11 @@ def test_each_pick_is_the_most_uncertain_of_its_stretch(values, n):
 
 
 def test_the_memory_is_balanced_to_within_one_sample_whatever_the_stream():
-    memory, rng = BalancedMemory(31), np.random.default_rng(0)
+    memory, rng, generator = BalancedMemory(31), np.random.default_rng(0), torch.Generator()
     labels = rng.permutation(np.repeat(np.arange(5), [300, 100, 40, 20, 3]))
     for start in range(0, len(labels), 8):
         part = labels[start : start + 8]
-        memory.add(samples(part, start, uncertainty=torch.from_numpy(rng.random(len(part)))))
+        memory.add(samples(part, start, uncertainty=torch.from_numpy(rng.random(len(part)))), generator)
         assert len(memory) == min(31, start + len(part))
     counts = np.bincount(memory.rows["labels"])
     assert counts[4] == 3  # the small class keeps all it has
@@ -131,18 +131,18 @@ def test_a_quota_larger_than_the_class_is_the_whole_class():
 
 
 def test_exemplars_of_classes_that_come_back_are_chosen_anew_and_others_stay():
-    exemplars = Exemplars(4)
+    exemplars = Exemplars(4, lambda inputs: inputs)
     generator = torch.Generator().manual_seed(0)
     first = {"inputs": torch.rand(12, 6, generator=generator), "labels": torch.tensor([0] * 10 + [1, 2])}
-    exemplars.update(first, lambda inputs: inputs)
+    exemplars.add(first, generator)
     assert exemplars.rows["labels"].bincount().tolist() == [4, 1, 1]
     before = take(exemplars.rows, torch.nonzero(exemplars.rows["labels"] == 0).flatten())
     again = {"inputs": torch.rand(9, 6, generator=generator), "labels": torch.tensor([1] * 9)}
-    exemplars.update(again, lambda inputs: inputs)
+    exemplars.add(again, generator)
     assert exemplars.rows["labels"].bincount().tolist() == [4, 4, 1]
     stayed = take(exemplars.rows, torch.nonzero(exemplars.rows["labels"] == 0).flatten())
     torch.testing.assert_close(stayed, before)
-    classes, means = exemplars.means(lambda inputs: inputs)
+    classes, means = exemplars.means()
     assert classes == [0, 1, 2]
     torch.testing.assert_close(means.norm(dim=1), torch.ones(3))
 

@@ -11,9 +11,10 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import cross_entropy  # noqa: E402
 
 from aircl.methods.gradient import (  # noqa: E402
-    Anchor,
     GrowingHead,
     Optimiser,
+    PhaseFisher,
+    StepFisher,
     Student,
     distillation_loss,
     mask_logits,
@@ -111,17 +112,17 @@ def test_distillation_pulls_known_classes_to_the_teacher_and_leaves_new_ones_alo
     taught = torch.randn(8, 3, generator=generator)
     torch.autograd.backward(distillation_loss(logits, taught, 2.0))
     assert torch.equal(logits.grad[:, 3:], torch.zeros(8, 2))
-    # d/dz T^2 KL(q || p) = T (p - q)
-    expected = 2 * ((logits[:, :3] / 2).softmax(1) - (taught / 2).softmax(1)) / 8
+    # d/dz KL(q || p) = (p - q) / T
+    expected = 0.5 * ((logits[:, :3] / 2).softmax(1) - (taught / 2).softmax(1)) / 8
     torch.testing.assert_close(logits.grad[:, :3], expected)
 
 
-# -- the anchor of EWC++ --
+# -- anchors --
 def anchored(kind, generator):
     student = Student(6).double()
     student.head.grow([0, 1])
     optimiser = Optimiser(student.groups(0.01, 0.1), kind)
-    anchor = Anchor()
+    anchor = StepFisher()
     features = torch.randn(40, 6, generator=generator, dtype=torch.float64)
     for _ in range(10):
         optimiser.compute_gradients(cross_entropy(student(features), torch.tensor([0, 1] * 20)))
@@ -158,7 +159,7 @@ def test_a_heavy_pull_brings_back_what_mattered_and_lets_new_rows_go(kind, gener
 
 def test_importance_is_a_moving_average_over_phases():
     parameter = torch.nn.Parameter(torch.zeros(2))
-    anchor = Anchor(keep=0.25)
+    anchor = PhaseFisher(keep=0.25)
     for gradients in ([1.0, 3.0], [2.0]):
         for value in gradients:
             parameter.grad = torch.tensor([value, 0.0])

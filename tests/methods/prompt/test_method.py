@@ -58,7 +58,9 @@ def test_the_frozen_vit_sees_a_sample_once(name, digits, make, tiny_vit, monkeyp
     method = make(name, backbone=tiny_vit, epochs=3)
     asked = []
     query = method.student.query
-    monkeypatch.setattr(method.student, "query", lambda images: asked.append(len(images)) or query(images))
+    monkeypatch.setattr(
+        method.student, "query", lambda images, **how: asked.append(len(images)) or query(images, **how)
+    )
     digits.teach(method, digits.stream(5).phases[0], at_most=40)
     assert sum(asked) == 40
     encoded = method.encode(digits.test_images[:50])
@@ -66,8 +68,12 @@ def test_the_frozen_vit_sees_a_sample_once(name, digits, make, tiny_vit, monkeyp
     for rows in (slice(None), np.arange(7), np.array([3, 3, 1])):
         method.predict(encoded[rows])
     assert sum(asked) == 90
-    plain = tiny_vit.forward(tiny_vit.prepare(digits.test_images[:50]))
-    np.testing.assert_allclose(encoded["queries"], plain, atol=1e-5)
+    images, vit = tiny_vit.prepare(digits.test_images[:50]), tiny_vit.module
+    plain = vit.embed(images)
+    for block in vit.blocks[:-1] if name.startswith("mvp") else vit.blocks:
+        plain = block(plain)
+    plain = plain if name.startswith("mvp") else vit.norm(plain)
+    np.testing.assert_allclose(encoded["queries"], plain[:, 0].detach(), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,7 +145,7 @@ def test_defaults_are_those_of_the_setting():
         5,
         0.03,
         256,
-        "exposed",
+        "phase",
     )
     assert (online["updates"], online["learning_rate"], online["rate_batch"], online["compare"]) == (
         3,
@@ -155,6 +161,7 @@ def test_defaults_are_those_of_the_setting():
         "prompt",
         20,
     )
+    assert (phased["assign"], online["assign"]) == ("phase", "nearest")
     coda = resolve_options("coda-prompt", {}, online=False)
     assert [coda[key] for key in ("epochs", "learning_rate", "rate_batch", "blocks", "components", "length")] == [
         20,
@@ -166,7 +173,7 @@ def test_defaults_are_those_of_the_setting():
     ]
     assert resolve_options("mvp-r", {}, online=True)["memory"] == 2000
     dap = resolve_options("dap", {}, online=False)
-    assert (dap["clip"], dap["length"], dap["epochs"]) == (1.0, 25, 5)
+    assert (dap["clip"], dap["length"], dap["epochs"], dap["compare"]) == (1.0, 25, 5, "phase")
     for name in NAMES:
         assert "unfreeze" not in resolve_options(name, {}, online=False)
         assert METHODS[name].inputs_for({}) == "images"

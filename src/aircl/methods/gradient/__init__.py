@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
-    from aircl.methods.gradient.anchor import Anchor
+    from aircl.methods.gradient.anchor import Anchor, PhaseFisher, StepFisher
+    from aircl.methods.gradient.augmentation import cut_mix, rand_augment, random_crops
     from aircl.methods.gradient.balanced import BalancedMemory, equidistant, fair_shares
     from aircl.methods.gradient.distillation import distillation_loss
     from aircl.methods.gradient.exemplars import Exemplars
     from aircl.methods.gradient.head import GrowingHead, mask_logits
     from aircl.methods.gradient.herding import herd
+    from aircl.methods.gradient.memory import Memory
     from aircl.methods.gradient.optimiser import Optimiser
     from aircl.methods.gradient.reservoir import Reservoir
     from aircl.methods.gradient.rows import Rows, by_class, count, join, nothing, pieces, take
@@ -27,12 +29,16 @@ __all__ = [
     "FeatureViews",
     "GrowingHead",
     "ImageViews",
+    "Memory",
     "Optimiser",
+    "PhaseFisher",
     "Reservoir",
     "Rows",
+    "StepFisher",
     "Student",
     "by_class",
     "count",
+    "cut_mix",
     "distillation_loss",
     "equidistant",
     "fair_shares",
@@ -41,6 +47,8 @@ __all__ = [
     "mask_logits",
     "nothing",
     "pieces",
+    "rand_augment",
+    "random_crops",
     "take",
     "vote_uncertainty",
 ]
@@ -48,11 +56,13 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "anchor": "Anchor",
+        "anchor": "Anchor PhaseFisher StepFisher",
+        "augmentation": "cut_mix rand_augment random_crops",
         "balanced": "BalancedMemory equidistant fair_shares",
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
         "head": "GrowingHead mask_logits",
+        "memory": "Memory",
         "optimiser": "Optimiser",
         "reservoir": "Reservoir",
         "rows": "Rows by_class count join nothing pieces take",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,47 +12,35 @@ from torch import nn
 from aircl.methods.gradient.optimiser import Optimiser, grown
 
 Parameters = Mapping[str, nn.Parameter]
+Tensors = dict[str, torch.Tensor]
 
 
-class Anchor:
-    """The penalty sum F (theta - theta*)^2 of EWC++ [1]_, by name of the parameter.
-
-    Parameters
-    ----------
-    keep : float, default=0.5
-        What the importance of earlier phases weighs when a phase is over; its own weighs 1 - keep.
+class Anchor(ABC):
+    """The penalty sum F (theta - theta*)^2, by name of the parameter; a subclass says what F is.
 
     Attributes
     ----------
     importance : dict of str to tensor
-        F, a moving average over phases of the mean squared gradient of a phase's steps. Empty in the first phase.
+        F, as it was when the last phase was over. Empty in the first phase.
     place : dict of str to tensor
         theta*, as it was when the last phase was over.
 
     Notes
     -----
     Rows that a parameter got since have importance 0: they move freely.
-
-    References
-    ----------
-    .. [1] Chaudhry et al. "Riemannian Walk for Incremental Learning." ECCV 2018.
     """
 
-    def __init__(self, keep: float = 0.5) -> None:
-        self.keep = keep
-        self.importance: dict[str, torch.Tensor] = {}
-        self.place: dict[str, torch.Tensor] = {}
-        self._squares: dict[str, torch.Tensor] = {}
-        self._steps = 0
+    def __init__(self) -> None:
+        self.importance: Tensors = {}
+        self.place: Tensors = {}
 
+    @abstractmethod
     def note(self, parameters: Parameters) -> None:
-        """Add the squares of the gradients of one step."""
-        for name, parameter in parameters.items():
-            square = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.square()
-            if name in self._squares:
-                square += grown(self._squares[name], parameter)
-            self._squares[name] = square.detach()
-        self._steps += 1
+        """Take notice of the gradients of one step."""
+
+    @abstractmethod
+    def measured(self, parameters: Parameters) -> Tensors:
+        """Return F when a phase is over, and begin anew; empty if there was no step."""
 
     def pull(self, parameters: Parameters, optimiser: Optimiser, penalty: float) -> None:
         """Move parameters by the step that the penalty asks for.
@@ -69,27 +58,103 @@ class Anchor:
                 parameter[:old] = (parameter[:old] + firm * self.place[name]) / (1 + firm)
 
     def drop(self, parameters: Parameters) -> None:
-        """Take what was noted in a phase into the importance, and hold parameters where they are now."""
-        if not self._steps:
-            return
-        for name, squares in self._squares.items():
-            mean = grown(squares, parameters[name]) / self._steps
-            if name in self.importance:
-                mean = self.keep * grown(self.importance[name], mean) + (1 - self.keep) * mean
-            self.importance[name] = mean
-        self.place = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-        self._squares, self._steps = {}, 0
+        """Hold parameters where they are now, as firmly as they mattered; after a phase without a step, as before."""
+        if measured := self.measured(parameters):
+            self.importance = measured
+            self.place = {name: parameter.detach().clone() for name, parameter in parameters.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return importances, places and what was noted in the present phase."""
-        return {
-            "importance": self.importance,
-            "place": self.place,
-            "squares": self._squares,
-            "steps": self._steps,
-        }
+        """Return importances and places, and what was noted in the present phase."""
+        return {"importance": self.importance, "place": self.place}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.importance, self.place = state["importance"], state["place"]
+
+
+class StepFisher(Anchor):
+    """F of EWC++ [1]_: a moving average over all steps, F <- keep F + (1 - keep) g^2, which begins with the first g^2.
+
+    Parameters
+    ----------
+    keep : float, default=0.5
+
+    References
+    ----------
+    .. [1] Chaudhry et al. "Riemannian Walk for Incremental Learning." ECCV 2018.
+    """
+
+    def __init__(self, keep: float = 0.5) -> None:
+        super().__init__()
+        self.keep = keep
+        self._average: Tensors = {}
+
+    def note(self, parameters: Parameters) -> None:
+        """Take the squares of the gradients of one step into the average."""
+        for name, square in squared_gradients(parameters).items():
+            if name in self._average:
+                square = self.keep * grown(self._average[name], square) + (1 - self.keep) * square
+            self._average[name] = square
+
+    def measured(self, parameters: Parameters) -> Tensors:
+        """Return the average as it is now; it goes on."""
+        return {name: grown(average, parameters[name]) for name, average in self._average.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Return importances, places and the average."""
+        return {**super().state(), "average": self._average}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        super().restore(state)
+        self._average = state["average"]
+
+
+class PhaseFisher(Anchor):
+    """F as a moving average over phases, F <- keep F + (1 - keep) (mean g^2 of the phase's steps).
+
+    Parameters
+    ----------
+    keep : float, default=0.5
+    """
+
+    def __init__(self, keep: float = 0.5) -> None:
+        super().__init__()
+        self.keep = keep
+        self._squares: Tensors = {}
+        self._steps = 0
+
+    def note(self, parameters: Parameters) -> None:
+        """Add the squares of the gradients of one step."""
+        for name, square in squared_gradients(parameters).items():
+            before = self._squares.get(name)
+            self._squares[name] = square if before is None else square + grown(before, square)
+        self._steps += 1
+
+    def measured(self, parameters: Parameters) -> Tensors:
+        """Return the average over phases, the present one among them."""
+        measured = {}
+        for name, squares in self._squares.items():
+            mean = grown(squares, parameters[name]) / self._steps
+            if name in self.importance:
+                mean = self.keep * grown(self.importance[name], mean) + (1 - self.keep) * mean
+            measured[name] = mean
+        self._squares, self._steps = {}, 0
+        return measured
+
+    def state(self) -> dict[str, Any]:
+        """Return importances, places and the sums of the present phase."""
+        return {**super().state(), "squares": self._squares, "steps": self._steps}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        super().restore(state)
         self._squares, self._steps = state["squares"], state["steps"]
+
+
+def squared_gradients(parameters: Parameters) -> Tensors:
+    """Return the squares of the gradients; 0 where there is none."""
+    return {
+        name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.detach().square()
+        for name, parameter in parameters.items()
+    }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
-from aircl.methods.gradient.reservoir import draw
-from aircl.methods.gradient.rows import Rows, by_class, count, join, nothing, take
+from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.rows import Rows, by_class, count, join, take
 
 
-class BalancedMemory:
+class BalancedMemory(Memory):
     """A memory of bounded size, shared fairly by the classes.
 
     Parameters
@@ -26,13 +25,10 @@ class BalancedMemory:
     """
 
     def __init__(self, size: int) -> None:
+        super().__init__()
         self.size = size
-        self.rows: Rows = nothing()
 
-    def __len__(self) -> int:
-        return count(self.rows)
-
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Rows, generator: torch.Generator) -> None:
         """Offer samples with "uncertainty"; of those at hand, each class keeps its fair share, equidistant ones."""
         candidates = join([self.rows, rows])
         if count(candidates) > self.size:
@@ -44,18 +40,6 @@ class BalancedMemory:
             ]
             candidates = take(candidates, torch.cat(kept).sort().values)
         self.rows = candidates
-
-    def draw(self, n: int, generator: torch.Generator) -> Rows:
-        """Return n different samples of the memory at random; all, if it has no more."""
-        return draw(self.rows, n, generator)
-
-    def state(self) -> dict[str, Any]:
-        """Return the samples."""
-        return {"rows": self.rows}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.rows = state["rows"]
 
 
 def fair_shares(counts: Mapping[int, int], size: int) -> dict[int, int]:

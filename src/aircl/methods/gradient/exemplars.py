@@ -2,78 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.nn.functional import normalize
 
 from aircl.methods.gradient.herding import herd
-from aircl.methods.gradient.reservoir import draw
-from aircl.methods.gradient.rows import Rows, by_class, count, join, nothing, take
+from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.rows import Rows, by_class, join, nothing, take
 
 # From inputs to features, shape (n, d).
 Encoder = Callable[[torch.Tensor], torch.Tensor]
 
 
-class Exemplars:
+class Exemplars(Memory):
     """Exemplars of each class, chosen by herding on features of length 1.
 
     Parameters
     ----------
     quota : int
         Samples of a class, at most.
+    encode : callable
+        From inputs to features.
+    running : bool, default=False
+        Approach the mean of all samples of a class so far, of which the sum is kept, not of those at hand: for streams
+        that show a class in many small batches.
 
     Attributes
     ----------
     rows : Rows
     """
 
-    def __init__(self, quota: int) -> None:
-        self.quota = quota
-        self.rows: Rows = nothing()
+    def __init__(self, quota: int, encode: Encoder, *, running: bool = False) -> None:
+        super().__init__()
+        self.quota, self.encode, self.running = quota, encode, running
+        # For each class the sum of features of length 1, and how many they are.
+        self._sums: dict[int, torch.Tensor] = {}
+        self._counts: dict[int, int] = {}
 
-    def __len__(self) -> int:
-        return count(self.rows)
-
-    def update(self, rows: Rows, encode: Encoder, means: Mapping[int, torch.Tensor] | None = None) -> None:
-        """Choose anew for the classes of new samples, among these and the old exemplars.
-
-        Parameters
-        ----------
-        rows : Rows
-        encode : callable
-            From inputs to features.
-        means : mapping of int to tensor, optional
-            What is to be approached for each class; by default the mean of the samples at hand.
-        """
-        touched = by_class(rows)
+    def add(self, rows: Rows, generator: torch.Generator) -> None:
+        """Choose anew for the classes of new samples, among these and the old exemplars; nothing is random."""
+        new = by_class(rows)
         stay, candidates = nothing(), rows
         if len(self):
-            again = torch.isin(self.rows["labels"], torch.tensor(list(touched)))
+            again = torch.isin(self.rows["labels"], torch.tensor(list(new)))
             stay = take(self.rows, torch.nonzero(~again).flatten())
             candidates = join([take(self.rows, torch.nonzero(again).flatten()), rows])
-        features = normalize(encode(candidates["inputs"]))
+        features = normalize(self.encode(candidates["inputs"]))
+        fresh = features[len(features) - len(rows["labels"]) :]
         kept = []
         for label, places in by_class(candidates).items():
             own = features[places]
-            kept.append(places[herd(own, own.mean(0) if means is None else means[label], self.quota)])
+            mean = self._running_mean(label, fresh[new[label]]) if self.running else own.mean(0)
+            kept.append(places[herd(own, mean, self.quota)])
         self.rows = join([stay, take(candidates, torch.cat(kept))])
 
-    def means(self, encode: Encoder) -> tuple[list[int], torch.Tensor]:
+    def means(self) -> tuple[list[int], torch.Tensor]:
         """Return the classes, and the mean of each one's exemplars at length 1, shape (C, d)."""
-        features = normalize(encode(self.rows["inputs"]))
+        features = normalize(self.encode(self.rows["inputs"]))
         classes = by_class(self.rows)
         return list(classes), normalize(torch.stack([features[places].mean(0) for places in classes.values()]))
 
-    def draw(self, n: int, generator: torch.Generator) -> Rows:
-        """Return n different exemplars at random; all, if there are no more."""
-        return draw(self.rows, n, generator)
-
     def state(self) -> dict[str, Any]:
-        """Return the samples."""
-        return {"rows": self.rows}
+        """Return samples and running sums."""
+        sums = {str(label): total for label, total in self._sums.items()}
+        return {**super().state(), "sums": sums, "counts": {str(label): n for label, n in self._counts.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.rows = state["rows"]
+        super().restore(state)
+        self._sums = {int(label): total for label, total in state["sums"].items()}
+        self._counts = {int(label): n for label, n in state["counts"].items()}
+
+    def _running_mean(self, label: int, features: torch.Tensor) -> torch.Tensor:
+        self._sums[label] = features.sum(0) + self._sums.get(label, 0)
+        self._counts[label] = len(features) + self._counts.get(label, 0)
+        return self._sums[label] / self._counts[label]

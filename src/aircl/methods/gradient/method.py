@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
 from math import ceil
@@ -31,8 +31,8 @@ FEATURES_AT_A_TIME, IMAGES_AT_A_TIME = 4096, 256
 class GradientMethod(Method):
     """A network trained by gradient steps, on every batch as it comes (online) or on each phase when it ends.
 
-    A method says what is special about it by overriding some of: `loss`, `accompany`, `material`, `absorb`,
-    `close_phase`, `train_phase`, and `state` and `resume` for what it keeps.
+    A method says what is special about it by overriding some of: `loss`, `criterion`, `accompany`, `material`,
+    `absorb`, `close_phase`, `train_phase`, `rate_share`, and `state` and `resume` for what it keeps.
 
     Attributes
     ----------
@@ -44,6 +44,8 @@ class GradientMethod(Method):
         The network.
     optimiser : Optimiser or None
         Of the stream if it is online; else of the phase that is being trained on.
+    renews_optimiser : bool
+        Whether every phase begins with a new optimiser; else there is one for all.
 
     Notes
     -----
@@ -54,6 +56,7 @@ class GradientMethod(Method):
 
     Options: ClassVar[type[StepOptions]] = TrainingOptions
     options: StepOptions
+    renews_optimiser: ClassVar[bool] = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -83,10 +86,18 @@ class GradientMethod(Method):
     # -- what makes a method --
     def loss(self, batch: Rows) -> torch.Tensor:
         """Return what a step makes smaller, for samples of the stream and what accompanies them."""
+        views = self.views.training(batch["inputs"], self.generator)
+        return self.criterion(self.student(views), batch["labels"], views)
+
+    def criterion(self, logits: torch.Tensor, labels: torch.Tensor, views: torch.Tensor) -> torch.Tensor:
+        """Return the loss of logits, shape (n, C), for samples with these labels: the cross-entropy."""
         from torch.nn.functional import cross_entropy
 
-        logits, columns = self.answer(batch)
-        return cross_entropy(gradient.mask_logits(logits, self.compared), columns)
+        return cross_entropy(gradient.mask_logits(logits, self.compared), self.student.head.columns(labels))
+
+    def rate_share(self, epoch: int) -> float:
+        """Return the share of the learning rate in an epoch of a phase, counted from 0."""
+        return 1.0
 
     def accompany(self, rows: Rows) -> Rows:
         """Return what a step is made with: samples of the stream, and perhaps some of a memory."""
@@ -131,14 +142,16 @@ class GradientMethod(Method):
             if getattr(self.options, "compare", "exposed") == "phase":
                 self.compared = self.student.head.columns(rows["labels"])
             self.train_phase(rows)
-            self.optimiser = self.compared = None
+            self.compared = None
+            if self.renews_optimiser:
+                self.optimiser = None
             self.absorb(rows)
         self.close_phase()
 
     def train_phase(self, rows: Rows) -> None:
-        """Train on the samples of a phase, with an optimiser that is new in every phase."""
-        self.optimiser = self.make_optimiser()
-        self.pass_over(self.material(rows), self.options.epochs)
+        """Train on the samples of a phase."""
+        self.optimiser = self.optimiser or self.make_optimiser()
+        self.pass_over(self.material(rows), self.options.epochs, self.rate_share)
 
     def rows(self, inputs: Batch, labels: Labels) -> Rows:
         """Return a batch as tensors of its own."""
@@ -152,12 +165,24 @@ class GradientMethod(Method):
         if self.optimiser is not None:
             self.optimiser.adapt()
 
-    def pass_over(self, rows: Rows, epochs: int, *, accompanied: bool = True) -> None:
-        """Train on samples, in another order in every epoch, in batches as equal in size as can be."""
+    def pass_over(self, rows: Rows, epochs: int, share: Callable[[int], float], *, accompanied: bool = True) -> None:
+        """Train on samples, in another order in every epoch, in batches as equal in size as can be.
+
+        Parameters
+        ----------
+        rows : Rows
+        epochs : int
+        share : callable
+            From an epoch to its share of the learning rate.
+        accompanied : bool, default=True
+            Whether batches are accompanied by samples of a memory.
+        """
         import torch
 
+        assert self.optimiser is not None
         n = gradient.count(rows)
-        for _ in range(epochs):
+        for epoch in range(epochs):
+            self.optimiser.scale(share(epoch))
             order = torch.randperm(n, generator=self.generator)
             for places in order.tensor_split(ceil(n / self.setup.batch_size)):
                 batch = gradient.take(rows, places)
@@ -167,11 +192,6 @@ class GradientMethod(Method):
         """Make one step."""
         assert self.optimiser is not None
         self.optimiser.minimise(self.loss(batch))
-
-    def answer(self, batch: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the logits of samples as training looks at them, and the columns of their labels."""
-        views = self.views.training(batch["inputs"], self.generator)
-        return self.student(views), self.student.head.columns(batch["labels"])
 
     # -- predicting --
     def encode(self, inputs: Batch) -> Any:
@@ -245,7 +265,8 @@ class GradientMethod(Method):
 
         state = read_state(directory)
         self.student.restore(state["student"])
-        if self.optimiser is not None:
+        if state["optimiser"] is not None:
+            self.optimiser = self.optimiser or self.make_optimiser()
             self.optimiser.restore(state["optimiser"])
         self.generator.set_state(state["generator"])
         if isinstance(self.views, gradient.ImageViews):
@@ -265,7 +286,7 @@ class GradientMethod(Method):
         options = _training(self.options)
         if not options.on_images:
             return gradient.FeatureViews()
-        return gradient.ImageViews(self._network().transform, augmented=bool(options.augment))
+        return gradient.ImageViews(self._network().transform, augmented=options.augment or False)
 
     def make_student(self) -> Student:
         """Return a network that has learned nothing."""

@@ -22,10 +22,18 @@ class Optimiser:
         Of SGD.
     clip : float, optional
         Longest gradient, over all parameters.
+    weight_decay : float, default=0.0
+        Added to the gradient, times the parameter.
     """
 
     def __init__(
-        self, groups: list[dict[str, Any]], kind: str, *, momentum: float = 0.9, clip: float | None = None
+        self,
+        groups: list[dict[str, Any]],
+        kind: str,
+        *,
+        momentum: float = 0.9,
+        clip: float | None = None,
+        weight_decay: float = 0.0,
     ) -> None:
         if kind not in KINDS:
             raise ValueError(f"optimiser={kind!r} is not known. Choose one of {', '.join(KINDS)}.")
@@ -34,7 +42,9 @@ class Optimiser:
         self._rates = [group["lr"] for group in groups]
         self._parameters: list[nn.Parameter] = [parameter for group in groups for parameter in group["params"]]
         self._optimiser: torch.optim.Optimizer = (
-            torch.optim.Adam(groups) if kind == "adam" else torch.optim.SGD(groups, momentum=momentum)
+            torch.optim.Adam(groups, weight_decay=weight_decay)
+            if kind == "adam"
+            else torch.optim.SGD(groups, momentum=momentum, weight_decay=weight_decay)
         )
 
     def compute_gradients(self, loss: torch.Tensor) -> None:
@@ -65,6 +75,10 @@ class Optimiser:
             for name, value in state.items():
                 if value is not None and value.dim() and value.shape != parameter.shape:
                     state[name] = grown(value, parameter)
+
+    def forget(self, parameter: nn.Parameter) -> None:
+        """Let a parameter begin without a past, as after it was drawn anew."""
+        self._optimiser.state.pop(parameter, None)
 
     def step_sizes(self, parameter: nn.Parameter) -> torch.Tensor:
         """Return by how much a steady gradient of 1 moves each entry of a parameter in one step.

@@ -8,6 +8,9 @@ from difflib import get_close_matches
 from types import NoneType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+# What is done to images in training; True: they are moved and mirrored.
+Augment = bool | Literal["crop", "rand"]
+
 
 @dataclass(frozen=True)
 class StepOptions:
@@ -83,14 +86,15 @@ class TrainingOptions(StepOptions):
         Train the backbone too, on images.
     backbone_rate : float
         Learning rate of the backbone, as a share of that of the head.
-    augment : bool or None
-        Move and mirror images in training; None: if the backbone is trained. Without it a frozen backbone's features
-        are computed once and cached.
+    augment : bool, "crop", "rand" or None
+        What is done to images in training: moved and mirrored (true), cut out at random and mirrored ("crop"), or two
+        random changes of RandAugment ("rand"). None: true if the backbone is trained. Without it a frozen backbone's
+        features are computed once and cached.
     """
 
     unfreeze: bool = False
     backbone_rate: float = 0.1
-    augment: bool | None = None
+    augment: Augment | None = None
 
     may_be_zero = StepOptions.may_be_zero | {"backbone_rate"}
 

@@ -7,7 +7,8 @@ from math import ceil, cos, pi
 
 import torch
 from torch import nn
-from torch.nn.functional import cosine_similarity, cross_entropy, normalize
+from torch.nn.functional import cosine_similarity, cross_entropy, linear, normalize
+from torch.utils.hooks import RemovableHandle
 
 from aircl.backbones.vit import VisionTransformer
 from aircl.methods.gradient.optimiser import Optimiser
@@ -23,6 +24,8 @@ def train(
     batch_size: int,
     kind: str,
     learning_rate: float,
+    clip: float | None = 1.0,
+    weight_decay: float = 0.0,
 ) -> None:
     """Make the loss of random batches smaller, with a learning rate that falls along a cosine.
 
@@ -39,8 +42,12 @@ def train(
     kind : {"adam", "sgd"}
     learning_rate : float
         At first.
+    clip : float or None, default=1.0
+        Longest gradient.
+    weight_decay : float, default=0.0
     """
-    optimiser = Optimiser([{"params": parameters, "lr": learning_rate}], kind, clip=1.0)
+    groups = [{"params": parameters, "lr": learning_rate}]
+    optimiser = Optimiser(groups, kind, clip=clip, weight_decay=weight_decay)
     batches = ceil(n / batch_size)
     for step in range(epochs * batches):
         if step % batches == 0:
@@ -82,43 +89,86 @@ def feature_distance(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tens
     return (1 - cosine_similarity(student, teacher.detach())).mean()
 
 
-class AdaptedViT(nn.Module):
-    """A frozen ViT with a small bottleneck beside the MLP of every block (AdaptFormer [1]_).
+class Adapter(nn.Module):
+    """A bottleneck, scale * up(dropout(relu(down(x)))), that begins as 0 (AdaptFormer [1]_).
 
     Parameters
     ----------
-    vit : VisionTransformer
-        Its weights stay as they are.
-    width : int, default=16
-        Of the bottlenecks.
-    generator : torch.Generator, optional
-        Of the initial weights; the way up begins at zero, so that nothing is changed at first.
+    width : int
+        Of what it reads and gives.
+    bottleneck : int, default=64
+    scale, dropout : float, default=0.1
+    generator : torch.Generator
+        Of the initial weights and of the dropout.
 
     References
     ----------
     .. [1] Chen et al. "AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition." NeurIPS 2022.
     """
 
-    def __init__(self, vit: VisionTransformer, width: int = 16, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, width: int, bottleneck: int = 64, *, scale: float = 0.1, dropout: float = 0.1, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.scale, self.dropout, self.generator = scale, dropout, generator
+        self.down = nn.Parameter(torch.empty(bottleneck, width))
+        nn.init.uniform_(self.down, -(width**-0.5), width**-0.5, generator=generator)
+        self.down_bias = nn.Parameter(torch.zeros(bottleneck))
+        self.up = nn.Parameter(torch.zeros(width, bottleneck))
+        self.up_bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return what is added to tokens of shape (n, t, width)."""
+        inner = linear(tokens, self.down, self.down_bias).relu()
+        if self.training:
+            kept = torch.rand(inner.shape, generator=self.generator) >= self.dropout
+            inner = inner * kept / (1 - self.dropout)
+        return self.scale * linear(inner, self.up, self.up_bias)
+
+
+class AdaptedViT(nn.Module):
+    """A frozen ViT with an adapter beside the MLP of every block, which reads what the block's second norm reads.
+
+    Parameters
+    ----------
+    vit : VisionTransformer
+        Its weights stay as they are. Several adapted ones may share it: adapters are at work during `forward` alone.
+    generator : torch.Generator
+        Of the adapters.
+    bottleneck : int, default=64
+    """
+
+    def __init__(self, vit: VisionTransformer, generator: torch.Generator, bottleneck: int = 64) -> None:
         super().__init__()
         self.vit = vit.requires_grad_(False)
-        self.down = nn.ParameterList(
-            torch.randn(vit.width, width, generator=generator) / vit.width**0.5 for _ in vit.blocks
-        )
-        self.up = nn.ParameterList(torch.zeros(width, vit.width) for _ in vit.blocks)
-        for number, block in enumerate(vit.blocks):
-            mlp = block.mlp
-            assert isinstance(mlp, nn.Module)
-            mlp.register_forward_hook(self._beside(number))
-
-    def _beside(self, number: int) -> Callable[..., torch.Tensor]:
-        def add(_: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-            adapted: torch.Tensor = output + (inputs[0] @ self.down[number]).relu() @ self.up[number]
-            return adapted
-
-        return add
+        self.adapters = nn.ModuleList(Adapter(vit.width, bottleneck, generator=generator) for _ in vit.blocks)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Return the class tokens, shape (n, width)."""
-        tokens: torch.Tensor = self.vit(images)
+        hooks = [
+            hook
+            for block, adapter in zip(self.vit.blocks, self.adapters, strict=True)
+            for hook in _beside_mlp(block, adapter)
+        ]
+        try:
+            tokens: torch.Tensor = self.vit(images)
+        finally:
+            for hook in hooks:
+                hook.remove()
         return tokens
+
+
+def _beside_mlp(block: nn.Module, adapter: nn.Module) -> list[RemovableHandle]:
+    """Let a block add what an adapter makes of the tokens between its attention and its second norm."""
+    read: list[torch.Tensor] = []
+
+    def keep(_: nn.Module, inputs: tuple[torch.Tensor]) -> None:
+        read.append(inputs[0])
+
+    def add(_: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
+        adapted: torch.Tensor = output + adapter(read.pop())
+        return adapted
+
+    norm = block.norm2
+    assert isinstance(norm, nn.Module)
+    return [norm.register_forward_pre_hook(keep), block.register_forward_hook(add)]

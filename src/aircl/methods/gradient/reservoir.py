@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from aircl.methods.gradient.rows import Rows, count, join, nothing, take
+from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.rows import Rows, count, join, take
 
 
-class Reservoir:
+class Reservoir(Memory):
     """Reservoir sampling [1]_: after n samples, each of them is held with probability size / n.
 
     Parameters
@@ -29,12 +30,9 @@ class Reservoir:
     """
 
     def __init__(self, size: int) -> None:
+        super().__init__()
         self.size = size
-        self.rows: Rows = nothing()
         self.seen = 0
-
-    def __len__(self) -> int:
-        return count(self.rows)
 
     def add(self, rows: Rows, generator: torch.Generator) -> None:
         """Offer samples, in order.
@@ -57,21 +55,11 @@ class Reservoir:
             for name, tensor in self.rows.items():
                 tensor[torch.tensor(list(taken))] = new[name]
 
-    def draw(self, n: int, generator: torch.Generator) -> Rows:
-        """Return n different samples of the memory at random; all, if it has no more."""
-        return draw(self.rows, n, generator)
-
     def state(self) -> dict[str, Any]:
         """Return samples and count."""
-        return {"rows": self.rows, "seen": self.seen}
+        return {**super().state(), "seen": self.seen}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.rows, self.seen = state["rows"], state["seen"]
-
-
-def draw(rows: Rows, n: int, generator: torch.Generator) -> Rows:
-    """Return n different rows at random; all, if there are no more."""
-    if not count(rows):
-        return nothing()
-    return take(rows, torch.randperm(count(rows), generator=generator)[:n])
+        super().restore(state)
+        self.seen = state["seen"]

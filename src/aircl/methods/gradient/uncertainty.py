@@ -21,7 +21,7 @@ def vote_uncertainty(
     ----------
     student : Student
     views : Views
-        Whose `changed` makes the views: moved and mirrored images, or features with noise.
+        Whose `changed` makes the views: images after RandAugment, or features with noise.
     inputs : tensor of shape (n, ...)
     n_views : int
     generator : torch.Generator
@@ -38,7 +38,7 @@ def vote_uncertainty(
     parts = []
     with torch.no_grad():
         for part in pieces(inputs, AT_A_TIME):
-            votes = torch.stack([student(views.changed(part, generator)).argmax(1) for _ in range(n_views)])
+            votes = torch.stack([student(views.changed(part, generator, "rand")).argmax(1) for _ in range(n_views)])
             most = one_hot(votes, len(student.head.classes)).sum(0).amax(1)
             parts.append(1 - most / n_views)
     return torch.cat(parts) if parts else torch.zeros(0)

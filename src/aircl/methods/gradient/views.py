@@ -11,6 +11,8 @@ from aircl.backbones.image_batch import group_by_size
 from aircl.backbones.training import augment
 from aircl.backbones.transform import ImageTransform
 from aircl.inputs import Batch
+from aircl.methods.gradient.augmentation import rand_augment, random_crops
+from aircl.methods.gradient.options import Augment
 
 
 class FeatureViews:
@@ -37,8 +39,8 @@ class FeatureViews:
         """Return what the network takes while it is trained."""
         return inputs
 
-    def changed(self, inputs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Return the samples with noise."""
+    def changed(self, inputs: torch.Tensor, generator: torch.Generator, how: Augment = True) -> torch.Tensor:
+        """Return the samples with noise, whatever would be done to images."""
         size = self.noise * inputs.square().mean(1, keepdim=True).sqrt()
         return inputs + size * torch.randn(inputs.shape, generator=generator)
 
@@ -50,8 +52,8 @@ class ImageViews:
     ----------
     transform : ImageTransform
         Of the backbone.
-    augmented : bool
-        Whether training moves and mirrors images.
+    augmented : bool, "crop" or "rand"
+        What training does to images; see `changed`.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class ImageViews:
         batch.
     """
 
-    def __init__(self, transform: ImageTransform, *, augmented: bool) -> None:
+    def __init__(self, transform: ImageTransform, *, augmented: Augment) -> None:
         self.transform, self.augmented = transform, augmented
         self.flip: bool | None = None
 
@@ -75,11 +77,19 @@ class ImageViews:
         return self.transform.normalise(inputs)
 
     def training(self, inputs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Return normalised images, moved by up to an eighth and mirrored if training is to augment."""
-        return self.changed(inputs, generator) if self.augmented else self.plain(inputs)
+        """Return normalised images, changed if training is to augment."""
+        return self.changed(inputs, generator, self.augmented) if self.augmented else self.plain(inputs)
 
-    def changed(self, inputs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Return normalised images, moved by up to an eighth and mirrored."""
+    def changed(self, inputs: torch.Tensor, generator: torch.Generator, how: Augment = True) -> torch.Tensor:
+        """Return normalised images, changed at random.
+
+        Moved by up to an eighth and mirrored (True); random parts of them, scaled to their size, and mirrored ("crop");
+        two changes of RandAugment ("rand"). Only images with colours are mirrored.
+        """
+        if how == "rand":
+            return self.plain(rand_augment(inputs, generator))
+        if how == "crop":
+            return random_crops(self.plain(inputs), generator, flip=bool(self.flip))
         shift = ceil(self.transform.size / 8)
         return augment(self.plain(inputs), generator, shift=shift, flip=bool(self.flip))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aircl.methods.prompt.components import Components
     from aircl.methods.prompt.dual import DualPrompts
     from aircl.methods.prompt.focus import InstanceMask, feature_scale, focal_factor, head_errors
-    from aircl.methods.prompt.pool import PromptPool, contrastive_loss, most_frequent
+    from aircl.methods.prompt.pool import PromptPool, contrastive_loss, most_frequent, spreading_loss
     from aircl.methods.prompt.prompted import Guidance, PromptedViT, draw_prompts, through_block
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "focal_factor",
     "head_errors",
     "most_frequent",
+    "spreading_loss",
     "through_block",
 ]
 
@@ -39,6 +40,6 @@ __getattr__ = on_demand(
         "prompted": "Guidance PromptedViT draw_prompts through_block",
         "focus": "InstanceMask feature_scale focal_factor head_errors",
         "centre": "PromptCentre",
-        "pool": "PromptPool contrastive_loss most_frequent",
+        "pool": "PromptPool contrastive_loss most_frequent spreading_loss",
     },
 )

@@ -64,13 +64,15 @@ def head_errors(logits: torch.Tensor, columns: torch.Tensor, factors: torch.Tens
         return errors * factors
 
 
-def focal_factor(errors: torch.Tensor, features: torch.Tensor, alpha: float) -> torch.Tensor:
-    """Return (1 - alpha) + alpha s^2, with s = 1 - cos of a sample's gradient by the head and that of its batch.
+def focal_factor(errors: torch.Tensor, columns: torch.Tensor, features: torch.Tensor, alpha: float) -> torch.Tensor:
+    """Return (1 - alpha) + alpha s^2, with s = 1 - cos of a sample's gradient by its own class's row and the batch's.
 
     Parameters
     ----------
     errors : tensor of shape (n, C)
         From `head_errors`.
+    columns : int64 tensor of shape (n,)
+        Of the labels.
     features : tensor of shape (n, width)
     alpha : float
 
@@ -78,11 +80,13 @@ def focal_factor(errors: torch.Tensor, features: torch.Tensor, alpha: float) -> 
     -------
     factor : tensor of shape (n,)
         Small for samples that the batch's step serves anyway, large for those that it ignores or harms.
+
+    Notes
+    -----
+    Row c of the head has the gradient e_ic x_i from sample i, and the mean of these from the batch.
     """
     with torch.no_grad():
-        mean = errors.T @ features / len(errors)  # of e_i x_i'
-        product = torch.einsum("nc,cw,nw->n", errors, mean, features)
-        length = errors.norm(dim=1) * features.norm(dim=1) * mean.norm()
-        cosine = product / length.clamp_min(1e-12)
-        factor: torch.Tensor = (1 - alpha) + alpha * (1 - cosine).square()
+        batch = (errors.T @ features / len(errors))[columns]
+        own = errors.gather(1, columns[:, None]) * features
+        factor: torch.Tensor = (1 - alpha) + alpha * (1 - cosine_similarity(own, batch)).square()
         return factor

@@ -33,17 +33,17 @@ class PromptMethod(GradientMethod):
 
     Attributes
     ----------
-    queried : bool
-        Whether samples need the class token of the ViT without prompts. It is computed when a sample comes, once, and
-        kept beside it: with the samples of a phase, in a memory, and with encoded test samples.
+    queried : {"whole", "early"} or None
+        Whether samples need the class token of the ViT without prompts: as it comes out, or as it enters the last
+        block. It is computed when a sample comes, once, and kept beside it: with the samples of a phase, in a memory,
+        and with encoded test samples.
     """
 
     consumes = "images"
     trial_backbone = "vit"
-    trial_options: ClassVar[Mapping[str, Any]] = {"epochs": 1, "learning_rate": 0.02, "rate_batch": None}
     Options: ClassVar[type[StepOptions]] = PromptOptions
     options: PromptOptions
-    queried: ClassVar[bool] = True
+    queried: ClassVar[Literal["whole", "early"] | None] = "whole"
     student: PromptedViT
 
     @classmethod
@@ -119,7 +119,10 @@ class PromptMethod(GradientMethod):
     def _queries(self, pixels: torch.Tensor) -> torch.Tensor:
         import torch
 
-        parts = [self.student.query(self.views.plain(part)) for part in gradient.pieces(pixels, IMAGES_AT_A_TIME)]
+        parts = [
+            self.student.query(self.views.plain(part), whole=self.queried == "whole")
+            for part in gradient.pieces(pixels, IMAGES_AT_A_TIME)
+        ]
         return torch.cat(parts) if parts else torch.zeros(0, self.student.trunk.width)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from aircl.methods.gradient.options import StepOptions
+from aircl.methods.gradient.options import Augment, StepOptions
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,10 @@ class PromptOptions(StepOptions):
         is what it is.
     clip : float or None
         Longest gradient.
-    augment : bool
-        Move and mirror images in training. Queries are those of the images as they are, computed once.
+    augment : bool, "crop" or "rand"
+        What is done to images in training: they are moved and mirrored (true), cut out at random and mirrored ("crop",
+        as L2P was published), or go through RandAugment ("rand"). Queries are those of the images as they are,
+        computed once.
     compare : {"phase", "exposed"}
         Which classes a sample is told from: those of its phase, so that no other row of the head is trained, or all
         that were seen. In an online stream all, as it shows no phases.
@@ -32,7 +34,7 @@ class PromptOptions(StepOptions):
     learning_rate: float = 0.03
     rate_batch: int | None = 256
     clip: float | None = 1.0
-    augment: bool = False
+    augment: Augment = False
     compare: Literal["phase", "exposed"] = "phase"
 
     online: ClassVar[Mapping[str, Any]] = {

@@ -54,6 +54,12 @@ class PromptPool(nn.Module):
         """Note that prompts were chosen."""
         self.usage += torch.bincount(chosen.flatten(), minlength=len(self.keys))
 
+    def copy(self, old: int, new: int) -> None:
+        """Let a prompt and its key be what another one's are."""
+        with torch.no_grad():
+            for parameter in (self.keys, self.prompts):
+                parameter[new] = parameter[old]
+
 
 def most_frequent(chosen: torch.Tensor) -> torch.Tensor:
     """Return one choice for all samples of a batch: the prompts that most of them chose, shape (n, k) as before.
@@ -72,3 +78,24 @@ def most_frequent(chosen: torch.Tensor) -> torch.Tensor:
 def contrastive_loss(distances: torch.Tensor, chosen: torch.Tensor, temperature: float) -> torch.Tensor:
     """Return how badly queries tell the chosen key, shape (n, 1), from the others: it draws near, they move away."""
     return cross_entropy(-distances / temperature, chosen[:, 0])
+
+
+def spreading_loss(pool: PromptPool, distances: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """Return -log(E exp(k / m) / (E exp(d / m) + E exp(k / m)) + 1e-6), the loss of the keys of MVP as published.
+
+    Here d is the distance of a query and its chosen key, k those of that key to all keys of the pool, and m the key's
+    usage + 1; E is the mean over samples and, of k, over keys. It draws chosen keys to their queries and keys apart,
+    the less, the more a key was used.
+
+    Parameters
+    ----------
+    pool : PromptPool
+        With the usage as it was before these samples.
+    distances : tensor of shape (n, size)
+        Of queries and keys.
+    chosen : int64 tensor of shape (n, 1)
+    """
+    mass = pool.usage[chosen] + 1  # (n, 1)
+    keys = (pool.distances(pool.keys)[chosen[:, 0]] / mass).exp().mean()
+    queries = (distances.gather(1, chosen) / mass).exp().mean()
+    return -(keys / (queries + keys) + 1e-6).log()

@@ -20,7 +20,7 @@ class Guidance:
     Attributes
     ----------
     tokens : tensor of shape (n, length, width), or None
-        Put after the class token; the feature is then the mean of what comes out in their places.
+        Put after the class token, with its position; the feature is then the mean of what comes out in their places.
     prefixes : mapping of int to (keys, values)
         By block, tensors of shape (n, length, width). Without tokens, the feature is the class token.
     chosen : int64 tensor of shape (n, k), or None
@@ -62,18 +62,27 @@ class PromptedViT(Student):
         super().__init__(trunk.width, trunk)
         self.prompts = prompts
 
-    def query(self, images: torch.Tensor) -> torch.Tensor:
-        """Return the class tokens that the ViT gives without prompts, shape (n, width); no gradient."""
+    def query(self, images: torch.Tensor, *, whole: bool = True) -> torch.Tensor:
+        """Return the class tokens of the ViT without prompts, shape (n, width); no gradient.
+
+        They are those behind the last normalisation or, if not ``whole``, those that enter the last block.
+        """
         with torch.no_grad():
-            queries: torch.Tensor = self.trunk(images)
-        return queries
+            if whole:
+                queries: torch.Tensor = self.trunk(images)
+                return queries
+            tokens = self.trunk.embed(images)
+            for block in list(self.trunk.blocks)[:-1]:
+                tokens = block(tokens)
+            return tokens[:, 0]
 
     def see(self, images: torch.Tensor, guidance: Guidance) -> torch.Tensor:
         """Return features of shape (n, width) of images of shape (n, 3, size, size)."""
         tokens = self.trunk.embed(images)
         if guidance.tokens is None:
             return self.trunk.forward_tokens(tokens, guidance.prefixes)[:, 0]
-        seen = self.trunk.forward_tokens(insert(tokens, guidance.tokens), guidance.prefixes)
+        placed = guidance.tokens + self.trunk.pos_embed[:, :1]
+        seen = self.trunk.forward_tokens(insert(tokens, placed), guidance.prefixes)
         return seen[:, 1 : 1 + guidance.tokens.shape[1]].mean(1)
 
     def groups(self, learning_rate: float, trunk_share: float = 0.0) -> list[dict[str, Any]]:
