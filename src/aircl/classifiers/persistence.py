@@ -45,7 +45,7 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
             return _unpack(cls, header, arrays, expansion, weighting, backend)
         except FileError:
             raise
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, AssertionError) as error:
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
 

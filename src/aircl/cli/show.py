@@ -10,8 +10,8 @@ import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
-from aircl.cli.modelfile import check_output
 from aircl.cli.options import DataDirectory, Json
+from aircl.storage.writing import check_output, replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,13 +255,12 @@ def draw(stream: Stream, path: Path) -> None:
     """Write a picture of a stream."""
     from matplotlib.figure import Figure
 
-    from aircl.cli.output import atomic
     from aircl.report.figures import plot_stream
 
     # A row of text for each phase, within what fits a page.
     figure = Figure(figsize=(9, min(8.0, max(2.5, 1.5 + 0.25 * len(stream)))), layout="constrained")
     plot_stream(stream, figure.subplots())
-    with atomic(path) as temporary:
+    with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix.removeprefix(".").lower(), dpi=150)
 
 

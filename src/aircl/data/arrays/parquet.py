@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays.columns import align_columns, select_columns
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, float_dtype, kind_of
+from aircl.data.arrays.source import (
+    Array,
+    DataError,
+    LabelKind,
+    Request,
+    Source,
+    check_text_label,
+    float_dtype,
+    kind_of,
+)
 
 
 class ParquetSource(Source):
@@ -118,7 +127,11 @@ class ParquetSource(Source):
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
         values = column.to_numpy(zero_copy_only=False)
-        return self._typed_labels(values.astype(str) if values.dtype.kind == "O" else values, start)
+        if values.dtype.kind == "O":
+            for row, text in enumerate(values.tolist(), start + 1):
+                check_text_label(f"{self.path}, row {row}", text)
+            values = values.astype(str)
+        return self._typed_labels(values, start)
 
     def _weights(self, batch: Any, start: int) -> Array | None:
         if self._weight is None:
