@@ -102,7 +102,7 @@ def run(
         if config or preset or scenario or dataset or changes or method_options or quick or output:
             raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
         directory = RunDirectory(resume)
-        configuration = RunConfig.from_mapping(directory.about["config"])
+        configuration = RunConfig.from_mapping(directory.about.get("config", {}))
     else:
         configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
         configuration = configuration.with_options(method_options)

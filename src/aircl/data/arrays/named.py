@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class Form:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the array takes."""
+        return self.dtype.itemsize * math.prod(self.shape)
 
 
 class NamedArrays(Source):

@@ -22,6 +22,9 @@ from aircl.data.arrays.source import Array, DataError, Request
 # What NumPy writes has a few dozen bytes; NumPy itself refuses more than this.
 MAX_HEADER = 10_000
 
+# Bytes that are read at once where an archive is not read in batches.
+MAX_WHOLE = 2**31
+
 # What a damaged, encrypted or foreign archive may raise, beside errors of the system.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -48,7 +51,7 @@ class NpzSource(NamedArrays):
 
     def _forms(self) -> Mapping[str, Form]:
         forms = {}
-        with self._archive() as archive:
+        with _opened(self.path) as archive:
             for info in archive.infolist():
                 if info.filename.endswith(".npy"):  # whatever else is there is no array
                     with archive.open(info) as member:
@@ -58,7 +61,7 @@ class NpzSource(NamedArrays):
         return forms
 
     def _blocks(self, name: str, size: int) -> Iterator[Array]:
-        with self._archive() as archive:
+        with _opened(self.path) as archive:
             info = archive.getinfo(f"{name}.npy")
             with archive.open(info) as member:
                 form, by_columns = _read_header(self.path, cast(BinaryIO, member))
@@ -86,18 +89,6 @@ class NpzSource(NamedArrays):
             lengths = struct.unpack("<HH", file.read(4))  # of the name and the extra field behind the local header
         yield from _mapped_rows(self.path, info.header_offset + 30 + sum(lengths) + header, form, "F", size)
 
-    @contextmanager
-    def _archive(self) -> Iterator[zipfile.ZipFile]:
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                yield archive
-        except DataError:
-            raise
-        except _DAMAGE as error:
-            raise DataError(
-                f"{self.path} is not a whole .npz file: truncated, damaged or foreign ({error})."
-            ) from error
-
 
 class NpySource(NamedArrays):
     """One array of features, called X.
@@ -124,6 +115,35 @@ class NpySource(NamedArrays):
             form, by_columns = _read_header(self.path, file)
             offset = file.tell()
         yield from _mapped_rows(self.path, offset, form, "F" if by_columns else "C", size)
+
+
+def read_arrays(path: Path, names: list[str]) -> dict[str, Array]:
+    """Return arrays of an .npz file as a whole, after a look at how large they are."""
+    arrays: dict[str, Array] = {}
+    with _opened(path) as archive:
+        there = set(archive.namelist())
+        for name in names:
+            if f"{name}.npy" not in there:
+                raise DataError(f"{path} has no array {name!r}. It is damaged, or of another kind.")
+            info = archive.getinfo(f"{name}.npy")
+            with archive.open(info) as member:
+                form, by_columns = _read_header(path, cast(BinaryIO, member))
+                _check_size(path, form, min(info.file_size, MAX_WHOLE) - member.tell())
+                data = member.read(form.nbytes)
+            arrays[name] = np.frombuffer(data, form.dtype).reshape(form.shape, order="F" if by_columns else "C")
+    return arrays
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; whatever a damaged, encrypted or foreign one raises becomes a DataError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except DataError:
+        raise
+    except _DAMAGE as error:
+        raise DataError(f"{path} is not a whole .npz file: truncated, damaged or foreign ({error}).") from error
 
 
 def _mapped_rows(path: Path, offset: int, form: Form, order: Any, size: int) -> Iterator[Array]:
@@ -160,8 +180,7 @@ def _read_header(path: Path, file: BinaryIO) -> tuple[Form, bool]:
 
 def _check_size(path: Path, form: Form, there: int) -> None:
     """Refuse an array that is said to be larger than the file has room for, before anything is made for it."""
-    needed = form.dtype.itemsize * math.prod(form.shape)
-    if needed > there and not form.dtype.hasobject:
+    if (needed := form.nbytes) > there and not form.dtype.hasobject:
         raise DataError(
             f"{path} is not whole: an array of {form.dtype} and shape {form.shape} takes {needed:,} bytes, and there "
             f"are {max(there, 0):,}."
