@@ -10,7 +10,6 @@ import re
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import IO, TypeVar
 
 from aircl.data.arrays.source import DataError
 from aircl.places import cache_directory
+from aircl.storage.leftovers import Scratch
 
 Contents = TypeVar("Contents")
 
@@ -112,8 +112,8 @@ class Layout:
         why = "" if place == archive.parent else f", because {archive.parent} is read-only"
         _LOG.warning("Unpacking %s to %s%s.", archive, target, why)
         place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{self.folder}.", dir=place) as temporary:
-            folder = Path(temporary) / self.folder
+        with Scratch(place) as temporary:
+            folder = temporary / self.folder
             try:
                 self._extract(archive, folder)
                 read(folder)

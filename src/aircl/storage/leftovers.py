@@ -69,10 +69,7 @@ class Scratch:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        place = Path(tempfile.gettempdir() if folder is None else folder)
-        tidy(place)
-        self.path, descriptor = create(place, lambda path: path.mkdir(mode=0o700), hidden=folder is not None)
-        self.close = weakref.finalize(self, _discard, self.path, descriptor, os.getpid())
+        self.path, self.close = _make_scratch(self, folder)
 
     def __enter__(self) -> Path:
         return self.path
@@ -83,9 +80,14 @@ class Scratch:
 
 def scratch_directory(owner: object) -> Path:
     """Return a new directory for temporary files that is removed together with its owner, see `Scratch`."""
-    scratch = Scratch()
-    weakref.finalize(owner, scratch.close)
-    return scratch.path
+    return _make_scratch(owner, None)[0]
+
+
+def _make_scratch(owner: object, folder: Path | None) -> tuple[Path, Callable[[], object]]:
+    place = Path(tempfile.gettempdir() if folder is None else folder)
+    tidy(place)
+    path, descriptor = create(place, lambda path: path.mkdir(mode=0o700), hidden=folder is not None)
+    return path, weakref.finalize(owner, _discard, path, descriptor, os.getpid())
 
 
 def create(folder: Path, make: Callable[[Path], object], *, hidden: bool = True) -> tuple[Path, int | None]:

@@ -144,11 +144,11 @@ def new_directory(path: Path) -> Iterator[Path]:
 
 def _target(path: Path) -> Path:
     """Return the place that a path leads to, through symbolic links, where a file is or may be made."""
-    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    target = Path(os.path.realpath(path)) if os.path.islink(path) else path
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
-        if target.is_symlink() or not target.name:
+        if os.path.islink(target) or not target.name:
             raise OutputError(f"cannot write {path}: it leads nowhere.") from None
     except OSError as error:  # a component that is a file, a name that is too long, links in a circle
         raise OutputError(f"cannot write {path}: {error.strerror or error}.") from None
