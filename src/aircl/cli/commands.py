@@ -58,9 +58,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     _open_streams()
     try:
-        app(prog_name="aircl")
-    except KeyboardInterrupt:
-        sys.exit(130)
+        console.reports_problems(app)(prog_name="aircl")  # what goes wrong outside the commands
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
 
 
 def _open_streams() -> None:

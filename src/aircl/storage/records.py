@@ -167,7 +167,11 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return isinstance(value, str) and value in arguments
     if origin in (list, tuple):
-        return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
+        if not isinstance(value, list | tuple):
+            return False
+        if arguments[0] in (int, str, bool):  # of which there may be a million
+            return set(map(type, value)) <= {arguments[0]}
+        return all(_fits(item, arguments[0]) for item in value)
     if origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(
             isinstance(name, str) and _fits(item, arguments[1]) for name, item in value.items()

@@ -91,7 +91,7 @@ def open_entry(entry: str) -> list[Source]:
         raise DataError(f"{entry}: there is no module {error.name!r} here. Install it, or go to its folder.") from error
     except AttributeError:
         raise DataError(f"{entry}: the module {module} has no {name!r}.") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"{entry}: {module} cannot be imported: {_told(error)}.") from error
     if not callable(function):
         raise DataError(f"{entry} is a {type(function).__name__}, not a function.")
@@ -196,10 +196,10 @@ def _user_code(name: str) -> Iterator[None]:
         yield
     except (DataError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"{name} failed: {_told(error)}.") from error
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
