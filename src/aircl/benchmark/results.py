@@ -170,7 +170,7 @@ class Details:
 
     def _check(self, path: str | os.PathLike[str]) -> None:
         """Refuse arrays that do not belong together."""
-        n, phases = len(self.classes), len(self.counts)
+        n, phases = self.classes.size, int(self.counts.shape[0]) if self.counts.ndim else -1
         wanted: dict[str, set[tuple[int, ...]]] = {
             "classes": {(n,)},
             "counts": {(phases, n)},
