@@ -121,7 +121,8 @@ def stop_after(phase, path):
     runner = Stopping(RunConfig("test", (EXPERIMENT,)), RunDirectory(path))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_module.Job, "_save", save)
-        pytest.raises(Killed, runner.run)
+        with pytest.raises(Killed):
+            runner.run()
     (state,) = (path / "state").iterdir()
     return state
 
@@ -155,7 +156,8 @@ def test_a_state_that_a_kill_left_behind_is_removed(directory):
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "5", "null", "{", '"text"', "[" * 10**5, '{"classes": 5}', '{"classes": {"digits": 5}}',
-     '{"methods": 5}', '{"methods": [5]}', '{"methods": [{"air": 5}]}', '{"methods": [{"air": {"notes": 5}}]}', "\0", "NaN"],
+     '{"methods": 5}', '{"methods": [5]}', '{"methods": [{"air": 5}]}', '{"methods": [{"air": {"notes": 5}}]}', "\0",
+     "NaN"],
 )  # fmt: skip
 def test_a_run_json_that_is_none(text, directory):
     (directory.path / "run.json").write_text(text)
@@ -251,7 +253,7 @@ GOOD = {"dataset": '"digits"', "backbone": '"identity"', "scenario": '"cil"'}
         ("options", "{phases = [[1]]}", "options.phases"),
         ("options", "{phases = 1979-05-27}", "options.phases"),
         ("options", '{phases = "two"}', "phases='two' is not an integer"),
-        ("options", '{base = "half"}', "the options of cil cannot be used"),
+        ("options", '{base = "half"}', "base='half' is not a share"),
         ("options", "{phases = 1e400}", "options.phases"),
         ("methods", "[1]", "methods[0] is 1, but it should be text"),
         ("methods", '"air"', "methods is 'air', but it should be a list"),

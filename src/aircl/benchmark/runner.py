@@ -20,7 +20,7 @@ from aircl.backbones import Backbone, create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
 from aircl.backbones.cache import Progress as ExtractionProgress
-from aircl.benchmark.config import ConfigError, Experiment, RunConfig
+from aircl.benchmark.config import Experiment, RunConfig
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
 from aircl.benchmark.results import Row, RunDirectory, file_name
@@ -248,10 +248,7 @@ class Runner:
     def _stream(self, spec: Spec, dataset: Dataset) -> Stream:
         options = dict(spec.experiment.options) | ({"order": spec.order} if spec.order else {})
         train = dataset.train
-        try:
-            return make_stream(spec.experiment.scenario, train.labels, seed=spec.seed, domains=train.domains, **options)
-        except TypeError as error:  # a value of the wrong type
-            raise ConfigError(f"the options of {spec.experiment.scenario} cannot be used: {error}.") from error
+        return make_stream(spec.experiment.scenario, train.labels, seed=spec.seed, domains=train.domains, **options)
 
     def _backbone(self, spec: Spec, dataset: Dataset, stream: Stream) -> Backbone:
         name, train = spec.experiment.backbone, dataset.train
