@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 
 import matplotlib.figure
 import pyarrow.parquet
@@ -35,6 +36,7 @@ def start(request):
     try:
         os.chdir(request["cwd"])
         os.environ.update(request.get("env", {}))
+        tempfile.tempdir = None  # as in a process that has not asked yet
         for name, limit in request.get("limits", {}).items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
         sys.stdin = open(os.devnull)  # noqa: SIM115
