@@ -6,6 +6,7 @@ its process id, `{"wait": id}` gives its exit code. `{"code": ..}` runs a Python
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import resource
@@ -62,6 +63,7 @@ def start(request):
         traceback.print_exc()
         code = 98
     finally:
+        atexit._run_exitfuncs()
         try:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:

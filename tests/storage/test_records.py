@@ -42,6 +42,8 @@ def test_what_fits(value, hint):
         (True, float, "a number"),
         (float("nan"), float, "a number"),
         (10**400, float, "a number"),
+        (2**63, int, "a whole number"),
+        ([1, -(2**63) - 1], list[int], r"it\[1\] is"),
         ("1", int | None, "a whole number or nothing"),
         ("c", Literal["a", "b"], "'a' or 'b'"),
         ("air", tuple[str, ...], "it is 'air', but it should be a list, each text"),

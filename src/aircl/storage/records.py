@@ -81,7 +81,7 @@ def check(value: Any, hint: Any, where: str) -> None:
         Of what JSON and TOML have: None, booleans, numbers, texts, lists and mappings.
     hint : type
         Of these, unions, literals, `list[..]`, `tuple[.., ...]`, `dict[str, ..]` and `Mapping[str, ..]`, or a
-        TypedDict. A float is a finite number.
+        TypedDict. A float is a finite number, and a whole number has 64 bits.
     where : str
         For messages.
 
@@ -157,8 +157,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if hint is int:  # larger ones fit neither a float nor an array
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     if isinstance(hint, type) and get_origin(hint) is None and not is_typeddict(hint):
         return isinstance(value, hint)
     origin, arguments = get_origin(hint), get_args(hint)
@@ -170,7 +170,10 @@ def _fits(value: Any, hint: Any) -> bool:
         if not isinstance(value, list | tuple):
             return False
         if arguments[0] in (int, str, bool):  # of which there may be a million
-            return set(map(type, value)) <= {arguments[0]}
+            is_one = set(map(type, value)) <= {arguments[0]}
+            return is_one and (
+                arguments[0] is not int or not value or (_fits(min(value), int) and _fits(max(value), int))
+            )
         return all(_fits(item, arguments[0]) for item in value)
     if origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(

@@ -50,7 +50,7 @@ class ParquetSource(Source):
                         "--features: names, a pattern, or one column of lists."
                     )
             self.feature_names, self.ignored = tuple(self._columns), tuple(ignored)
-        self._dtype = float_dtype(np.result_type(*{np.dtype(type_.to_pandas_dtype()) for type_ in types}))
+        self._dtype = float_dtype(np.result_type(*{_numpy_type(type_) for type_ in types}))
         self._label_type: Any = None if self._label is None else schema.field(self._label).type
         self.n_features = self._list_width(file) if self._is_list else len(self._columns)
         if self._weight is not None and not _is_number(type_ := schema.field(self._weight).type):
@@ -70,7 +70,7 @@ class ParquetSource(Source):
                 f"{self.path}: the labels in column {self._label!r} are {type_}. Labels are integers, strings or "
                 "booleans."
             )
-        return candidates & {kind_of(self.path, np.dtype(type_.to_pandas_dtype()))}
+        return candidates & {kind_of(self.path, _numpy_type(type_))}
 
     def _open(self) -> Any:
         try:
@@ -151,6 +151,15 @@ class ParquetSource(Source):
         for batch in file.iter_batches(batch_size=1, columns=self._columns):
             return len(self._whole(batch.column(0), self._columns[0], 0)[0])
         return None
+
+
+def _numpy_type(type_: Any) -> np.dtype[Any]:
+    """Return NumPy's type for numbers and booleans; older versions of pyarrow would ask pandas."""
+    from pyarrow import types
+
+    if types.is_floating(type_):
+        return np.dtype(f"f{type_.bit_width // 8}")
+    return np.dtype(bool if types.is_boolean(type_) else str(type_))
 
 
 def _is_number(type_: Any) -> bool:
