@@ -28,11 +28,15 @@ class Command:
 
     @property
     def stdout(self):
-        return self.files["stdout"].read_text(errors="replace")
+        return self._read("stdout")
 
     @property
     def stderr(self):
-        return self.files["stderr"].read_text(errors="replace")
+        return self._read("stderr")
+
+    def _read(self, name):
+        """Return what was written by now; the process may not have come to open the file."""
+        return self.files[name].read_text(errors="replace") if self.files[name].exists() else ""
 
 
 class Forks:

@@ -26,11 +26,11 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from aircl.data.arrays.npz import read_arrays
+from aircl.data.arrays.npz import read_arrays, write_arrays
 from aircl.storage.errors import InputError
 from aircl.storage.locks import BusyError, locked
 from aircl.storage.records import build, check, parse_json
-from aircl.storage.writing import replacing, write_text, write_with
+from aircl.storage.writing import replacing, write_text
 
 Status = Literal["ok", "failed", "incompatible"]
 
@@ -158,8 +158,8 @@ class Details:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an npz file, whole or not at all."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        write_with(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+        with replacing(path) as temporary:
+            write_arrays(temporary, {f.name: getattr(self, f.name) for f in fields(self)}, compressed=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Details:

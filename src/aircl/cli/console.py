@@ -71,7 +71,8 @@ def _explain(error: OSError) -> str:
 def _end(code: int) -> NoReturn:
     """Leave, with what stdout still takes; Python would try in vain to write the rest to a full or closed one."""
     if debugging:
-        traceback.print_exc()
+        with suppress(OSError):
+            typer.echo(traceback.format_exc(), err=True)
     try:
         sys.stdout.flush()
     except OSError:

@@ -178,10 +178,9 @@ def _write(path: Path, source: Dataset, extracted: dict[str, npt.NDArray[np.floa
 
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    import numpy as np
+    from aircl.data.arrays.npz import write_arrays
 
-    with path.open("wb") as file:  # a name without .npz would get one
-        np.savez(file, allow_pickle=False, **arrays)
+    write_arrays(path, arrays)
 
 
 def _write_safetensors(path: Path, arrays: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from aircl.data.arrays.npz import write_arrays
 from aircl.storage.text import table_cell, visible
 from aircl.storage.writing import replacing
 
@@ -137,9 +138,9 @@ class NpzFile(Predictions):
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None:
-            with replacing(self._path) as temporary, temporary.open("wb") as file:
-                arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
-                np.savez(file, allow_pickle=False, classes=self._classes, **arrays)
+            arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+            with replacing(self._path) as temporary:
+                write_arrays(temporary, {"classes": self._classes, **arrays})
 
 
 OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {

@@ -10,10 +10,9 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from aircl.storage.errors import OutputError
 from aircl.storage.leftovers import Scratch, create, tidy
@@ -114,12 +113,6 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Replace a file by a text, as UTF-8."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
-
-
-def write_with(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Replace a file by what a function writes to an open one."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        write(file)
 
 
 @contextmanager

@@ -134,6 +134,23 @@ def read_arrays(path: Path, names: list[str]) -> dict[str, Array]:
     return arrays
 
 
+def write_arrays(path: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
+    """Write an .npz file, as np.savez does; on a full disk, that leaves an archive that complains when it is collected.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is written to as it comes: to be used with `aircl.storage.writing.replacing`.
+    arrays : mapping of str to array
+    compressed : bool, default=False
+    """
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(cast(BinaryIO, member), np.asarray(array), allow_pickle=False)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive; whatever a damaged, encrypted or foreign one raises becomes a DataError."""
