@@ -25,6 +25,8 @@ Counts = Literal["exp_max", "exp", "step", "natural"]
 Order = Literal["natural", "shuffled", "descending", "ascending", "shuffled-classes"]
 
 IMAGES = (".png", ".svg", ".pdf")
+# By which a picture that was not asked for by name is known again, and may be replaced.
+MARK = "aircl show"
 
 
 def as_fraction(text: str) -> float:
@@ -131,6 +133,8 @@ def show(
     check_source(scenario, dataset or data, classes, per_class, domains)
     if output is None and not json:
         output = Path(f"{scenario}.png")
+        if output.exists() and MARK.encode() not in output.read_bytes()[:512]:
+            raise ValueError(f"{output} is there already, and is not of `aircl show`. Choose another place: -o IMAGE.")
     if output is not None:
         if output.suffix.lower() not in IMAGES:
             raise typer.BadParameter(f"{output} should end in one of {', '.join(IMAGES)}.", param_hint="--output")
@@ -261,7 +265,8 @@ def draw(stream: Stream, path: Path) -> None:
     figure = Figure(figsize=(9, min(8.0, max(2.5, 1.5 + 0.25 * len(stream)))), layout="constrained")
     plot_stream(stream, figure.subplots())
     with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.removeprefix(".").lower(), dpi=150)
+        kind = path.suffix.removeprefix(".").lower()
+        figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": MARK} if kind == "png" else None)
 
 
 def _flags(names: list[str]) -> str:

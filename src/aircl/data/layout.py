@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import logging
+import lzma
 import os
 import re
 import shutil
@@ -25,7 +26,18 @@ from aircl.storage.leftovers import Scratch
 Contents = TypeVar("Contents")
 
 _LOG = logging.getLogger(__name__)
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
+# What an archive may raise that is truncated, damaged, encrypted, or packed in a way that Python does not know.
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    UnicodeError,
+)
 
 
 @dataclass(frozen=True)
