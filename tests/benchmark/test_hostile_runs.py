@@ -72,7 +72,11 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize(("at", "after"), [(1, False), (2, True), (3, False), (8, True)])
+@pytest.mark.parametrize(
+    ("at", "after"),
+    [(1, False), (3, True)]
+    + [pytest.param(at, after, marks=pytest.mark.slow) for at in (1, 2, 3, 5, 8) for after in (False, True)],
+)
 @pytest.mark.parametrize(("owner", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_a_run_that_ends_between_any_two_steps_is_resumed(owner, step, at, after, finished, tmp_path, monkeypatch):
     real, calls = getattr(owner, step), []

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from aircl import AIRClassifier, RandomReLU
 from aircl.classifiers import FileError
+from aircl.classifiers.file import write
 from aircl.cli import app
 
 HUGE = 10**6
@@ -147,9 +148,10 @@ def test_a_million_declared_classes_are_shown_in_part(tmp_path):
     assert "998,000 more; --json has all" in result.stdout
 
 
-def test_statistics_that_are_not_finite_are_not_saved(tmp_path):
-    clf = learner()
-    clf._learner.store._center[0, 0] = np.nan
-    with pytest.raises(FileError, match="not finite"):
-        clf.save(tmp_path / "m")
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_could_not_be_read_again_is_not_written(value, tmp_path):
+    with pytest.raises(FileError, match="'x' holds numbers that are not finite"):
+        write(tmp_path / "m", '{"format": 1}', {"x": np.array([1.0, value])})
+    with pytest.raises(FileError, match="the header lacks"):
+        write(tmp_path / "m", '{"format": 1, "class": "AIRClassifier"}', {"x": np.ones(2)})
     assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy
 
+from aircl import AIRClassifier
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
@@ -102,19 +104,23 @@ HEADERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    AIRClassifier(1.0).fit(np.eye(4), [0, 1, 0, 1]).save(path)
+    return path
+
+
 @pytest.mark.parametrize("what", HEADERS)
 @pytest.mark.parametrize("kind", ["npz", "npy"])
-def test_headers_of_arrays(kind, what, run):
+def test_headers_of_arrays(kind, what, run, model):
     content = npy_bytes(np.eye(4), HEADERS[what])
     if kind == "npz":
         write_npz(X=content)
         result = run("learn", "rows.npz", "--label", "y", "-o", "m", code=1)
     else:
-        np.savez("good.npz", X=np.eye(4), y=[0, 1, 0, 1])
-        run("learn", "good.npz", "--label", "y", "--gamma", 1, "-o", "m")
         Path("rows.npy").write_bytes(content)
-        result = run("predict", "m", "rows.npy", code=1)
-        os.remove("m")
+        result = run("predict", model, "rows.npy", code=1)
     assert result.stderr.startswith("Error: rows.np")
     assert result.stderr.count("\n") == 1
     assert not os.path.exists("m")

@@ -118,6 +118,7 @@ def test_nothing_is_written_into_a_file_that_got_the_number_of_a_closed_stream(m
     run("info", "again")
 
 
+@pytest.mark.slow
 def test_a_real_process_without_stdout(model):
     # As a shell starts it, rather than by the fork that the other tests use.
     command = ["bash", "-c", 'exec 1>&-; exec "$@"', "x", sys.executable, "-m", "aircl.cli", "info", "m"]

@@ -38,8 +38,15 @@ def test_five_thousand_damaged_files(form, forks):
     ("old", "new", "message"),
     [
         ('return "refused"', 'return "refused" if number < 0 else 1 / 0', "ZeroDivisionError"),
-        ("read = form.read(", "number < 0 or hoard.append(b'x' * 2**26); read = form.read(", "grew by|MemoryError"),
-        ("read = form.read(", "number < 0 or signal.pause(); read = form.read(", "HangError"),
+        pytest.param(
+            "read = form.read(",
+            "number < 0 or hoard.append(b'x' * 2**26); read = form.read(",
+            "grew by|MemoryError",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "read = form.read(", "number < 0 or signal.pause(); read = form.read(", "HangError", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_failure_is_found(old, new, message, forks):
