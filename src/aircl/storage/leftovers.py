@@ -40,7 +40,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def tidy(folder: Path) -> None:
     """Remove leftovers from a folder and from that of temporary files, each once in the life of a process."""
-    for place in (folder, Path(tempfile.gettempdir())):
+    for place in (folder.absolute(), Path(tempfile.gettempdir())):
         if place not in _tidied:
             _tidied.add(place)
             remove_leftovers(place)
