@@ -7,8 +7,12 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # threads would fight for the cores. So under xdist a worker computes on one thread.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
+# What needs nothing but the core, parquet and cities.
+MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py benchmark/test_hostile_runs.py classifiers cli data engine \
+    expansion report scenarios storage)
+
 .DEFAULT_GOAL := help
-.PHONY: help run dev test test-slow test-laws lint format docs bench clean
+.PHONY: help run dev test test-slow test-laws test-min lint format docs bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,6 +30,9 @@ test-slow: $(VENV)/.dev  ## run the slow tests only
 
 test-laws: $(VENV)/.dev  ## raise an exception at every line of every change of a learner (an hour)
 	AIRCL_EVERY_LINE=1 $(ONE_THREAD) $(BIN)/python -m pytest -n auto tests/laws
+
+test-min: $(VENV)-min/.min  ## run the tests of the core with the oldest versions that are supported
+	$(ONE_THREAD) $(VENV)-min/bin/python -m pytest -n auto -m "not slow" $(MIN_TESTS)
 
 lint: $(VENV)/.dev  ## check format, lint rules, types and the direction of imports
 	$(BIN)/ruff format --check
@@ -46,7 +53,7 @@ bench: $(VENV)/.dev  ## run every script of benchmarks/
 	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove the virtual environment and every cache
-	rm -rf $(VENV) dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-min dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are older than pyproject.toml or constraints.txt exactly when an install is due.
@@ -62,6 +69,12 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e ".[dev]"
 	touch $(VENV)/.core $@
+
+$(VENV)-min/.min: pyproject.toml constraints-min.txt
+	$(PYTHON) -m venv $(VENV)-min
+	$(VENV)-min/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-min.txt -e ".[cities,parquet]" \
+	    hypothesis pandas polars pytest pytest-xdist
+	touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e ".[docs]"

@@ -62,7 +62,7 @@ def test_no_labels_are_fine(y):
         (np.array([1, "a"], dtype=object), "mixes values of the types int, str"),
         ([True, 1], "mixes values of the types bool, int"),
         ([1, True], "mixes values of the types bool, int"),
-        ([np.True_, 1], "mixes values of the types bool, int"),
+        ([np.True_, 1], "mixes values of the types bool_?, int"),
         ([True, 1.0], "mixes values of the types bool, float"),
         ([True, "True"], "mixes values of the types bool, str"),
         ([None, None], "NoneType"),

@@ -507,14 +507,18 @@ def refused(*arguments):
 
 @pytest.mark.parametrize(
     ("where", "failure"),
-    [("_bytes", HalfWritten()), ("os.replace", refused), ("os.fsync", refused)],
+    [
+        ("classifiers.file._bytes", HalfWritten()),
+        ("storage.writing.os.replace", refused),
+        ("storage.writing.os.fsync", refused),
+    ],
     ids=["while writing", "while renaming", "while syncing"],
 )
 def test_a_save_that_fails_leaves_the_old_file_and_no_other(path, where, failure, monkeypatch):
     old = path.read_bytes()
     clf = AIRClassifier.load(path).partial_fit(*stream()[1])
     with monkeypatch.context() as patch:
-        patch.setattr(f"aircl.classifiers.file.{where}", failure)
+        patch.setattr(f"aircl.{where}", failure)
         with pytest.raises(OSError, match=r"No space left|not allowed"):
             clf.save(path)
     assert path.read_bytes() == old
@@ -524,9 +528,11 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_other(path, where, failure
     assert os.listdir(path.parent) == [path.name]
 
 
-@pytest.mark.parametrize(("where", "failure"), [("_bytes", HalfWritten()), ("os.replace", refused)])
+@pytest.mark.parametrize(
+    ("where", "failure"), [("classifiers.file._bytes", HalfWritten()), ("storage.writing.os.replace", refused)]
+)
 def test_a_first_save_that_fails_leaves_no_file_at_all(tmp_path, where, failure, monkeypatch):
-    monkeypatch.setattr(f"aircl.classifiers.file.{where}", failure)
+    monkeypatch.setattr(f"aircl.{where}", failure)
     with pytest.raises(OSError, match=r"No space left|not allowed"):
         AIRClassifier().partial_fit(*stream()[0]).save(tmp_path / "m")
     assert os.listdir(tmp_path) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("page", "at_least"),
     [
         ("command-line.md", 10),
-        ("streams.md", 7),
+        pytest.param("streams.md", 7, marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")),
         pytest.param("distributed.md", 7, marks=pytest.mark.slow),  # starts processes
     ],
 )

@@ -74,8 +74,8 @@ def test_files_that_are_no_models(files, run):
     save_file({"X": np.zeros((2, 2))}, "plain.safetensors")
     save_file({"X": np.zeros(2)}, "strange.safetensors", {"aircl": '{"class": "FileError"}'})
     save_file({"X": np.zeros(2)}, "garbled.safetensors", {"aircl": "{"})
-    assert "not a model that aircl wrote" in run("info", "plain.safetensors", code=1).stderr
-    assert "does not know" in run("info", "strange.safetensors", code=1).stderr
+    assert "not one that aircl wrote" in run("info", "plain.safetensors", code=1).stderr
+    assert "format None" in run("info", "strange.safetensors", code=1).stderr
     assert "not JSON" in run("info", "garbled.safetensors", code=1).stderr
     assert "absent does not exist" in run("info", "absent", code=1).stderr
     run("learn", "train.npz", "--label", "y", "-o", "m")

@@ -205,7 +205,7 @@ def test_wrong_usage(options, part, files, run):
         (["train.npz", "./train.npz"], "more than once"),
         (["train.npz", "--features", "Z"], "no array 'Z'"),
         (["train.csv", "--features", "q_*"], "'q_*' of --features"),
-        (["train.npz", "--append", "train.npz"], "not a model"),
+        (["train.npz", "--append", "train.npz"], "not a whole safetensors file"),
         (["train.npz", "--append", "absent"], "absent does not exist"),
         (["train.npz", "-o", "train.npz"], "would replace"),
         (["train.npz", "-o", "absent/m"], "cannot write"),

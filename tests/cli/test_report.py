@@ -53,8 +53,8 @@ def test_another_place_and_json(run, directory, tmp_path):
     result = run("report", directory, "-o", out / "paper.html", "--json")
     shown = json.loads(result.stdout)
     assert result.stderr == ""
-    assert shown["files"] == [str(out / name) for name in ("paper.html", "paper.md", "table.csv", "table.tex")]
-    assert sorted(path.name for path in out.iterdir()) == ["paper.html", "paper.md", "table.csv", "table.tex"]
+    assert shown["files"] == [str(out / name) for name in ("paper.html", "paper.md", "paper.csv", "paper.tex")]
+    assert sorted(path.name for path in out.iterdir()) == ["paper.csv", "paper.html", "paper.md", "paper.tex"]
     (experiment,) = shown["experiments"]
     assert experiment["order"] == "descending"
     air, acil, bad = experiment["methods"]

@@ -85,7 +85,10 @@ def test_a_configuration_in_a_file(run, place):
         ("seeds = [1]\n[[experiments]]", "has no key 'seeds'"),
         ("name = 'x'", "at least one experiment"),
         ("name = ", "cannot be read as a TOML file"),
-        ("[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\ngamma='best'", "neither a number"),
+        (
+            "[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\ngamma='best'",
+            "a number or 'auto' or 'grid'",
+        ),
         ("[[experiments]]\ndataset='digits'\nbackbone='identity'\nscenario='cil'\nseeds=[]", "seeds is empty"),
     ],
 )

@@ -138,6 +138,16 @@ def said(result):
     return " ".join(result.stderr.replace("│", " ").split())
 
 
+def test_a_picture_that_was_not_asked_for_replaces_nothing_else(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    args = ("show", "cil", "--classes", 4, "--per-class", 2, "--phases", 2)
+    run(*args), run(*args)
+    (tmp_path / "cil.png").write_text("mine")
+    assert "cil.png is there already" in run(*args, code=1).stderr
+    assert (tmp_path / "cil.png").read_text() == "mine"
+    run(*args, "-o", "cil.png")
+
+
 def test_a_picture_that_cannot_be_written(run):
     assert "cannot write" in run("show", "cil", *SMALL, "-o", "absent/stream.png", code=1).stderr
 

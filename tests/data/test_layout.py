@@ -97,6 +97,22 @@ def test_a_truncated_archive_leaves_nothing_behind(kept, published, root):
     assert os.listdir(root) == [published.archive]
 
 
+@pytest.mark.parametrize(("local", "central", "value"), [(6, 8, 1), (8, 10, 97), (8, 10, 14)])
+@pytest.mark.parametrize("published", ["tiny-imagenet"], indirect=True)
+def test_an_encrypted_or_strangely_packed_archive(local, central, value, root, published):
+    archive = published.put_archive(root)
+    content = bytearray(archive.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
+        place = content.find(signature)
+        while place >= 0:
+            content[place + offset] = value
+            place = content.find(signature, place + 4)
+    archive.write_bytes(content)
+    with pytest.raises(DataError, match="truncated or damaged"):
+        published.load(root)
+    assert os.listdir(root) == [published.archive]
+
+
 def test_a_read_only_data_directory_is_not_written_to(published, root, tmp_path, caplog):
     published.put_archive(root)
     root.chmod(0o555)

@@ -42,7 +42,7 @@ def test_the_page_shows_what_a_newcomer_gets(blocks, printed, workplace):
             assert result.exit_code == 0, result.output
             assert without_varying(result.output) == without_varying(shown)
             checked += 1
-    assert checked == 6
+    assert checked == 7
     assert (workplace / "runs" / "first" / "report.html").is_file()
     (_, reading), (_, shown) = blocks("files.md")  # which goes on with the rows of this run
     assert printed(reading, "files.md") == shown

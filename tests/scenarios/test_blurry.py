@@ -81,6 +81,7 @@ def test_golden_class_splits(seed):
     mixed=st.booleans(),
 )
 def test_faithful_is_the_public_code(n_classes, per_class, T, n, m, seed, mixed):
+    pytest.importorskip("torch")
     T = min(T, n_classes)
     labels = np.repeat(np.arange(n_classes), per_class)
     if mixed:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.inputs import Batch, Kind
+from aircl.storage.errors import InputError
 
 Features = npt.NDArray[np.float32]
 
 
-class BackboneError(ValueError):
+class BackboneError(InputError):
     """A backbone cannot be made: a package is missing, or a file of weights is not what it should be.
 
     Examples

@@ -35,6 +35,8 @@ from filelock import FileLock, Timeout
 from aircl.backbones.backbone import Backbone, Features
 from aircl.inputs import Inputs
 from aircl.places import cache_directory
+from aircl.storage.records import build, parse_json
+from aircl.storage.writing import write_text
 
 FORMAT = 1
 
@@ -211,8 +213,10 @@ def _held(lock: FileLock, waiting: Callable[[], None] | None) -> Iterator[None]:
 
 def _look(path: Path) -> Entry:
     try:
-        about = About(**json.loads((path / "about.json").read_text()))
-    except (OSError, ValueError, TypeError):
+        about = build(About, parse_json((path / "about.json").read_bytes(), "about.json"), "about.json")
+        if min(about.rows, about.width, about.chunk) < 1:
+            raise ValueError("it is empty")
+    except (OSError, ValueError):
         about = None
     nbytes = sum(file.stat().st_blocks * 512 for file in path.glob("*"))
     return Entry(path, about, nbytes, len(_logged(path / "chunks.txt")))
@@ -220,14 +224,14 @@ def _look(path: Path) -> Entry:
 
 def _logged(path: Path) -> dict[int, int]:
     """Return the checksums of the chunks that are logged; a line cut short by a kill is none."""
-    text = path.read_text() if path.exists() else ""
-    return {int(number): int(crc) for number, crc in re.findall(r"^(\d+) (\d+)\n", text, re.MULTILINE)}
+    text = path.read_bytes() if path.exists() else b""
+    return {int(number): int(crc) for number, crc in re.findall(rb"^(\d{1,15}) (\d{1,10})\n", text, re.MULTILINE)}
 
 
 def _fill(entry: Path, about: About, backbone: Backbone, inputs: Inputs, progress: Progress | None) -> None:
     """Make the chunks that are missing or whose checksum is wrong."""
     entry.mkdir(exist_ok=True)
-    (entry / "about.json").write_text(json.dumps(asdict(about), indent=2))
+    write_text(entry / "about.json", json.dumps(asdict(about), indent=2))
     features = _mapped(entry / "features.npy", (about.rows, about.width))
     sound = {
         number: crc
@@ -235,7 +239,7 @@ def _fill(entry: Path, about: About, backbone: Backbone, inputs: Inputs, progres
         if number < about.n_chunks and crc32(features[about.chunk_rows(number)].data) == crc
     }
     # Rewritten so that wrong or torn lines do not stand before the ones to come.
-    (entry / "chunks.txt").write_text("".join(f"{number} {crc}\n" for number, crc in sound.items()))
+    write_text(entry / "chunks.txt", "".join(f"{number} {crc}\n" for number, crc in sound.items()))
     missing = [number for number in range(about.n_chunks) if number not in sound]
     done = about.rows - sum(about.chunk_rows(number).stop - about.chunk_rows(number).start for number in missing)
     if progress is not None:
@@ -259,8 +263,8 @@ def _mapped(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.fl
         features = np.lib.format.open_memmap(path, mode="r+")
         if features.shape == shape and features.dtype == np.float32:
             return features
-    except (OSError, ValueError):
-        pass
+    except Exception:  # whatever a header says that is none; what was there can be made again
+        path.unlink(missing_ok=True)
     features = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
     if hasattr(os, "posix_fallocate"):  # a full disk is an error here; in a mapped file it would be the end
         with path.open("r+b") as file:

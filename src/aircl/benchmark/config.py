@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict
 
 from aircl.scenarios import PRESETS
+from aircl.storage.errors import InputError
+from aircl.storage.records import build, check
 
 # Streams that are passed through once, without a word about where phases end.
 ONLINE = ("si-blurry", "si-blurry-paper", "i-blurry", "blurry-m")
@@ -18,6 +20,18 @@ ONLINE = ("si-blurry", "si-blurry-paper", "i-blurry", "blurry-m")
 GAMMA_GRID = tuple(10.0**power for power in range(-6, 7))
 
 Gamma = float | Literal["auto", "grid"]
+
+# What an option may be.
+Option = bool | int | float | str | None | list[bool | int | float | str]
+
+
+class ConfigError(InputError):
+    """A configuration asks for something that there is not, or in a way that cannot be understood."""
+
+
+class _Run(TypedDict, total=False):
+    name: str
+    experiments: list[Any]
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class Experiment:
     dataset: str
     backbone: str
     scenario: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
     orders: tuple[str, ...] = ("",)
     methods: tuple[str, ...] = ("air", "air-shared", "acil")
     seeds: tuple[int, ...] = (1,)
@@ -74,7 +88,7 @@ class Experiment:
     batch_size: int = 64
     evaluate_every: int | None = None
     unfreeze: bool = False
-    method_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    method_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str) and self.gamma not in ("auto", "grid"):
@@ -101,14 +115,15 @@ class Experiment:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Build an experiment from what a TOML file or `run.json` says; unknown keys are errors."""
+        """Build an experiment from what a TOML file or `run.json` says; unknown keys and wrong types are errors."""
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"an experiment is {values!r}, but it should be a table: [[experiments]].")
         known = [f.name for f in fields(cls)]
         _check_keys(values, known, "an experiment")
         missing = [name for name in ("dataset", "backbone", "scenario") if name not in values]
         if missing:
-            raise ValueError(f"an experiment lacks {', '.join(missing)}.")
-        lists = {name: tuple(values[name]) for name in ("orders", "methods", "seeds") if name in values}
-        return cls(**{**values, **lists})
+            raise ConfigError(f"an experiment lacks {', '.join(missing)}.")
+        return build(cls, values, "an experiment")
 
 
 @dataclass(frozen=True)
@@ -128,7 +143,7 @@ class RunConfig:
     >>> experiment = {"dataset": "digits", "backbone": "identity", "scenario": "cil"}
     >>> RunConfig.from_mapping({"experiments": [{**experiment, "methodes": ["air"]}]})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: an experiment has no key 'methodes'. Did you mean 'methods'? Known: dataset, backbone, scenario, ...
+    aircl.benchmark.config.ConfigError: an experiment has no key 'methodes'. Did you mean 'methods'? Known: dataset, ...
     >>> config = RunConfig.from_mapping({"name": "mine", "experiments": [experiment]})
     >>> config.name, config.experiments[0].methods
     ('mine', ('air', 'air-shared', 'acil'))
@@ -140,23 +155,26 @@ class RunConfig:
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Build a configuration from a mapping; unknown keys are errors."""
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"the configuration is {values!r}, but it should be a table with [[experiments]].")
         _check_keys(values, ["name", "experiments"], "a run")
+        check(dict(values), _Run, "the configuration")
         experiments = tuple(map(Experiment.from_mapping, values.get("experiments", ())))
         if not experiments:
-            raise ValueError("a run needs at least one experiment: [[experiments]] in the TOML file.")
-        return cls(str(values.get("name", "run")), experiments)
+            raise ConfigError("a run needs at least one experiment: [[experiments]] in the TOML file.")
+        return cls(values.get("name", "run"), experiments)
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read a configuration from a file."""
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ValueError(f"{path} cannot be read as a TOML file: {error}") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{path} cannot be read as a TOML file: {error}") from error
         try:
             return cls.from_mapping({"name": path.stem, **values})
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: {error}") from error
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from error
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the configuration as JSON would hold it."""
@@ -198,7 +216,7 @@ def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:
         if key not in known:
             close = get_close_matches(key, known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{what} has no key {key!r}.{hint} Known: {', '.join(known)}.")
+            raise ConfigError(f"{what} has no key {key!r}.{hint} Known: {', '.join(known)}.")
 
 
 def default_config() -> RunConfig:

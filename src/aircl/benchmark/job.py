@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.inputs import Inputs
 from aircl.methods import Method
 from aircl.scenarios import Phase, Stream
+from aircl.storage.records import build, parse_json
+from aircl.storage.writing import new_directory
 
 METRICS: dict[str, Callable[[npt.NDArray[np.int64]], float]] = {
     "accuracy": accuracy,
@@ -263,31 +266,39 @@ class Job:
 
     # -- stopping and going on --
     def _save(self, method: Method, track: Track) -> None:
-        """Write the state after a phase beside the old one, take its place, and only then add the rows."""
+        """Write the state after a phase beside that of the phase before, and only then add the rows."""
         place = self.directory.state_path(self.template.job)
-        new = place.with_name(f"{place.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
-        (new / "method").mkdir(parents=True)
-        method.save(new / "method")
-        (new / "track.json").write_text(json.dumps(asdict(track)))
-        if place.exists():
-            place.rename(old := place.with_name(f"{place.name}.old"))
-            new.rename(place)
-            shutil.rmtree(old)
-        else:
-            new.rename(place)
+        place.mkdir(parents=True, exist_ok=True)
+        with new_directory(place / str(track.phases)) as new:
+            (new / "method").mkdir()
+            method.save(new / "method")
+            (new / "track.json").write_text(json.dumps(asdict(track)))
+        for old in _states(place):
+            if int(old.name) != track.phases:
+                shutil.rmtree(old, ignore_errors=True)
         self.directory.append(Row(**row) for row in track.rows if row["phase"] == track.phases)
 
     def _resume(self) -> tuple[Method, Track]:
         """Return the method and what is known of it, as they were after the last phase that was written."""
-        method = self.make()
         place = self.directory.state_path(self.template.job)
-        for path in (place, place.with_name(f"{place.name}.old")):  # a kill between two renames leaves the old one
-            if (path / "track.json").exists():
-                track = Track(**json.loads((path / "track.json").read_text()))
+        others = [row for row in self.directory.rows() if row.job != self.template.job]
+        for path in _states(place):
+            method = self.make()
+            try:
+                track = build(Track, parse_json((path / "track.json").read_bytes(), str(path)), str(path))
+                rows = [build(Row, row, str(path)) for row in track.rows]
                 method.restore(path / "method")
-                others = [row for row in self.directory.rows() if row.job != self.template.job]
-                self.directory.rewrite([*others, *(Row(**row) for row in track.rows)])
-                return method, track
-        self.directory.rewrite([row for row in self.directory.rows() if row.job != self.template.job])
-        return method, Track(0, 0, 0.0, [], [])
+            except Exception:  # damaged, or of another version: what it held can be learned again
+                shutil.rmtree(path, ignore_errors=True)
+                continue
+            self.directory.rewrite([*others, *rows])
+            return method, track
+        shutil.rmtree(place, ignore_errors=True)
+        self.directory.rewrite(others)
+        return self.make(), Track(0, 0, 0.0, [], [])
+
+
+def _states(place: Path) -> list[Path]:
+    """Return the states of a job, that after the last phase first."""
+    found = [path for path in place.glob("*") if path.name.isdigit() and path.is_dir()]
+    return sorted(found, key=lambda path: -int(path.name))

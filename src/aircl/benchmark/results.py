@@ -4,7 +4,7 @@
     rows.jsonl         one flat row per measured value, see `Row`
     rows.parquet       the same, of a finished run, where pyarrow is installed
     details/JOB.npz    of a finished job: confusion matrix, losses, norms, counts, see `Details`
-    state/JOB/         of an unfinished job: the method after its last phase
+    state/JOB/PHASE/   of an unfinished job: the method after its last phase
     report.html ..     written by `aircl report`
 
 A job is one method on one stream: its name is made of dataset, backbone, scenario, order, method and seed. Rows of a
@@ -15,15 +15,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+
+from aircl.data.arrays.npz import read_arrays, write_arrays
+from aircl.storage.errors import InputError
+from aircl.storage.locks import BusyError, locked
+from aircl.storage.records import build, check, parse_json
+from aircl.storage.writing import replacing, write_text
 
 Status = Literal["ok", "failed", "incompatible"]
 
@@ -151,16 +158,47 @@ class Details:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an npz file, whole or not at all."""
-        temporary = Path(path).with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **{f.name: getattr(self, f.name) for f in fields(self)})
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            write_arrays(temporary, {f.name: getattr(self, f.name) for f in fields(self)}, compressed=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Details:
         """Read what `save` wrote."""
-        with np.load(path) as arrays:
-            return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+        details = cls(**read_arrays(Path(path), [f.name for f in fields(cls)]))
+        details._check(path)
+        return details
+
+    def _check(self, path: str | os.PathLike[str]) -> None:
+        """Refuse arrays that do not belong together."""
+        n, phases = self.classes.size, int(self.counts.shape[0]) if self.counts.ndim else -1
+        wanted: dict[str, set[tuple[int, ...]]] = {
+            "classes": {(n,)},
+            "counts": {(phases, n)},
+            "confusion": {(n, n)},
+            **{name: {(n,), (0,)} for name in ("weight_norms", "test_loss", "train_loss")},
+            "phase_accuracy": {(phases, phases)},
+        }
+        for f in fields(self):
+            array = getattr(self, f.name)
+            kinds = "iu" if f.name in ("classes", "counts", "confusion") else "iuf"
+            if array.shape not in wanted[f.name] or array.dtype.kind not in kinds or (
+                "f" not in kinds and array.size and array.min() < 0
+            ):  # fmt: skip
+                raise InputError(f"{path}: {f.name} is {array.dtype} of shape {array.shape}, which does not fit.")
+
+
+class MethodAbout(TypedDict, total=False):
+    """A method in `run.json`."""
+
+    options: dict[str, Any]
+    notes: list[str]
+
+
+class About(TypedDict, total=False):
+    """What of `run.json` is relied on where it is there; the page shows the rest as it is."""
+
+    classes: dict[str, list[str]]
+    methods: list[dict[str, MethodAbout]]
 
 
 class RunDirectory:
@@ -197,14 +235,14 @@ class RunDirectory:
         """What `run.json` says."""
         if not (self.path / "run.json").is_file():
             raise ValueError(f"{self.path} is not a directory of a run: it has no run.json. `aircl run` makes one.")
-        about: dict[str, Any] = json.loads((self.path / "run.json").read_text())
+        path = self.path / "run.json"
+        about: dict[str, Any] = parse_json(path.read_bytes(), str(path))
+        check(about, About, str(path))
         return about
 
     def write_about(self, about: dict[str, Any]) -> None:
         """Write `run.json`."""
-        temporary = self.path / "run.json.tmp"
-        temporary.write_text(json.dumps(about, indent=2))
-        os.replace(temporary, self.path / "run.json")
+        write_text(self.path / "run.json", json.dumps(about, indent=2))
 
     def rows(self) -> list[Row]:
         """Return all rows; a line that a kill cut short is none."""
@@ -214,14 +252,15 @@ class RunDirectory:
         path = self.path / "rows.jsonl"
         if not path.exists():
             return
-        with path.open() as lines:
-            for line in lines:
-                if line.endswith("\n"):
-                    yield Row(**json.loads(line))
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.endswith(b"\n"):
+                    what = f"{path}, line {number}"
+                    yield build(Row, parse_json(line, what), what)
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows, in one write."""
-        text = "".join(json.dumps(asdict(row)) + "\n" for row in rows)
+        text = _lines(rows)
         with (self.path / "rows.jsonl").open("a") as file:
             file.write(text)
             file.flush()
@@ -229,12 +268,12 @@ class RunDirectory:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace all rows."""
-        temporary = self.path / "rows.jsonl.tmp"
-        temporary.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
-        os.replace(temporary, self.path / "rows.jsonl")
+        write_text(self.path / "rows.jsonl", _lines(rows))
 
     def details(self, job: str) -> Details | None:
         """Return the details of a job; None if it has none."""
+        if job != Path(job).name:
+            raise InputError(f"{self.path}: {job!r} is not a name of a job.")
         path = self.path / "details" / f"{job}.npz"
         return Details.load(path) if path.exists() else None
 
@@ -249,30 +288,33 @@ class RunDirectory:
 
         The system lets go of the lock when a process ends, however it ends.
         """
-        with (self.path / "run.lock").open("w") as file:
+        with ExitStack() as stack:
             try:
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:  # a system without such locks
-                pass
-            except OSError:
+                stack.enter_context(locked(self.path / "run.lock", create=True, wait=False))
+            except BusyError:
                 raise ValueError(
                     f"another process is at work in {self.path}. Wait until it ends, or choose another directory: -o."
                 ) from None
             yield
-        (self.path / "run.lock").unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """Remove what only an unfinished run needs, and write the rows as parquet too where pyarrow is installed."""
+        for job in {row.job for row in self.rows() if row.metric == "A_last"}:  # a kill may have come before this
+            shutil.rmtree(self.state_path(job), ignore_errors=True)
         if (self.path / "state").is_dir() and not any((self.path / "state").iterdir()):
             (self.path / "state").rmdir()
         if find_spec("pyarrow") is not None:
             import pyarrow
             from pyarrow import parquet
 
-            parquet.write_table(pyarrow.Table.from_pylist(list(map(asdict, self.rows()))), self.path / "rows.parquet")
+            table = pyarrow.Table.from_pylist(list(map(asdict, self.rows())))
+            with replacing(self.path / "rows.parquet") as temporary:
+                parquet.write_table(table, temporary)
 
     def state_path(self, job: str) -> Path:
         """Return where the state of a job belongs."""
         return self.path / "state" / job
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    return "".join(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)

@@ -43,6 +43,8 @@ def _from_objects(y: Array) -> Array:
     types = set(map(type, y.tolist()))
     try:
         if all(issubclass(t, str) for t in types):
+            if any("\0" in label for label in y.tolist()):  # NumPy drops it at the end, and joins what is not equal
+                raise ValueError(f"y has labels with a NUL character in them. {ALLOWED}")
             return y.astype(str)
         if all(issubclass(t, bool | np.bool_) for t in types):
             return y.astype(bool)

@@ -47,7 +47,7 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
             return _unpack(cls, header, arrays, expansion, weighting, backend)
         except FileError:
             raise
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, AssertionError) as error:
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
 
 
@@ -75,12 +75,12 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
     arrays: dict[str, Stored] = {f"statistics.{name}": array for name, array in state.statistics.arrays().items()}
     if fitted is not None and hasattr(fitted, "_state_arrays"):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
-    gamma = None
+    gamma, gamma_rule = None, None
     if isinstance(memory, GammaMemory) and memory.epoch == state.epoch:
         path = {"grid": memory.path.gamma, "criterion": memory.path.criterion, "error": memory.path.error}
         arrays |= {f"gamma.{name}": array for name, array in path.items() if array is not None}
-        rule = {"weighting": _pack_weighting(memory.rule.weighting), "scale": memory.rule.scale}
-        gamma = [memory.gamma, memory.count, memory.n_classes, rule]
+        gamma = [memory.gamma, memory.count, memory.n_classes]
+        gamma_rule = {"weighting": _pack_weighting(memory.rule.weighting), "scale": memory.rule.scale}
     names = getattr(state.inputs, "feature_names_in_", None)
     header["learned"] = {
         "n_features_in": state.inputs.n_features_in_,
@@ -90,6 +90,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "backbone": state.inputs.backbone_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
+        "gamma_rule": gamma_rule,
     }
     return header, arrays
 
@@ -134,18 +135,20 @@ def _unpack(
     state = State.empty(
         statistics, labels=labels, inputs=Inputs.of(cls.__name__, **noted), lineage=frozenset(learned["lineage"])
     )
-    classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned["gamma"], arrays, weighting))
+    classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned, arrays, weighting))
     return classifier
 
 
-def _unpack_gamma(make_rule: Any, packed: Any, arrays: Mapping[str, Array], weighting: Any) -> GammaMemory | None:
+def _unpack_gamma(
+    make_rule: Any, learned: Mapping[str, Any], arrays: Mapping[str, Array], weighting: Any
+) -> GammaMemory | None:
     """Return the gamma that was searched for last, with the rule it was searched for."""
-    if packed is None:
+    if learned["gamma"] is None:
         return None
-    gamma, count, n_classes, *rule = packed
+    gamma, count, n_classes = learned["gamma"]
     path = GammaPath(arrays["gamma.grid"], arrays["gamma.criterion"], arrays.get("gamma.error"))
-    if rule:
-        searched = Ridge("auto", _unpack_weighting(rule[0]["weighting"], weighting), rule[0]["scale"])
+    if (rule := learned.get("gamma_rule")) is not None:
+        searched = Ridge("auto", _unpack_weighting(rule["weighting"], weighting), rule["scale"])
     else:  # files from before it was noted: the parameters'
         searched = make_rule()
     return GammaMemory(searched, gamma, count, n_classes, 0, path)

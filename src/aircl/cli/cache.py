@@ -10,6 +10,7 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.info import size_of
 from aircl.cli.options import CacheDirectory, Json
+from aircl.storage.text import visible
 
 if TYPE_CHECKING:
     from aircl.backbones.cache import Entry
@@ -85,7 +86,7 @@ def _show(directory: Path, entries: list[Entry]) -> None:
     table.add_column("key")
     for row in map(_row, entries):
         shape = (f"{row['rows']:,}", str(row["width"])) if row["data"] is not None else ("?", "?")
-        names = (Text(row["data"] or "?"), Text(row["backbone"] or "?"))
+        names = (Text(visible(row["data"] or "?")), Text(visible(row["backbone"] or "?")))
         table.add_row(*names, *shape, f"{row['share']:.0%}", size_of(row["bytes"]), row["key"][:8])
     print_rich(table)
     say(f"{size_of(sum(entry.nbytes for entry in entries))} in {directory}")

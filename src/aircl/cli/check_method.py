@@ -15,6 +15,7 @@ import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.options import Json, Quiet
+from aircl.storage.text import visible
 
 if TYPE_CHECKING:
     from aircl.benchmark.contract import Finding
@@ -125,5 +126,5 @@ def show(findings: list[Finding]) -> None:
     for column in ("check", "result", "reason"):
         table.add_column(column)
     for finding in findings:
-        table.add_row(finding.name, Text(finding.result, COLOURS[finding.result]), Text(finding.reason))
+        table.add_row(finding.name, Text(finding.result, COLOURS[finding.result]), Text(visible(finding.reason)))
     print_rich(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from aircl import __version__
+from aircl.cli import console
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
 from aircl.cli.evaluate import evaluate
@@ -41,17 +43,34 @@ def _aircl(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Classifiers learned from files of embeddings: exactly, in one pass, rare classes heard as much as frequent ones.
 
-    Results go to stdout, messages to stderr. Exit codes: 0 done, 1 a problem with data or a model, 2 wrong usage.
+    Results go to stdout, messages to stderr. Exit codes: 0 done, 1 a problem with data, files or a model, 2 wrong
+    usage, 70 a fault of aircl.
     """
+    console.debugging = debug
 
 
 def main() -> None:
     """Run the command line. It clears up after itself when it is told to stop."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    _open_streams()
     try:
-        app(prog_name="aircl")
-    except KeyboardInterrupt:
-        sys.exit(130)
+        console.reports_problems(app)(prog_name="aircl")  # what goes wrong outside the commands
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+
+
+def _open_streams() -> None:
+    """Have something in the place of closed streams: else the next file that is opened would be taken for one."""
+    if sys.stdout is None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)  # writing to it fails, as it should
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 (for the rest of the process)
+    if sys.stderr is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a letter gets its number
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+
+from aircl.storage.text import json_text, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,38 +21,74 @@ if TYPE_CHECKING:
     from aircl.data.arrays import Batch, LabelKind, Source
 
 
+# Exit codes, beside 0 and those of signals.
+PROBLEM, USAGE, FAULT = 1, 2, 70
+
+# Whether tracebacks are shown: `aircl --debug COMMAND`.
+debugging = False
+
+
 def reports_problems(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what may go wrong with files, data and models into one message and an exit code."""
+    """Turn whatever goes wrong into one line and an exit code."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
         except BrokenPipeError:  # the reader has had enough, as in `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from None
+            _end(141)
         except KeyboardInterrupt:
             say("Interrupted.")
-            raise typer.Exit(130) from None
+            _end(130)
         except MemoryError as error:
-            say(f"Error: not enough memory ({error}). Try a smaller --batch, or --store shared.")
-            raise typer.Exit(1) from None
-        except (ValueError, OSError) as error:
+            say(f"Error: not enough memory ({error or 'no reason given'}). Try a smaller --batch, or --store shared.")
+            _end(PROBLEM)
+        except OSError as error:
+            say(f"Error: {_explain(error)}")
+            _end(PROBLEM)
+        except (ValueError, ImportError) as error:  # the errors of this package are ValueErrors
             say(f"Error: {error}")
-            raise typer.Exit(1) from None
+            _end(PROBLEM)
+        except Exception as error:
+            say(
+                f"Error: an unexpected {type(error).__name__}: {error}. This is a fault of aircl: please report it, "
+                "with what `aircl --debug COMMAND ..` prints."
+            )
+            _end(FAULT)
 
     return run
 
 
+def _explain(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _end(code: int) -> NoReturn:
+    """Leave, with what stdout still takes; Python would try in vain to write the rest to a full or closed one."""
+    if debugging:
+        with suppress(OSError):
+            typer.echo(traceback.format_exc(), err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(code) from None
+
+
 def say(message: str) -> None:
-    """Write a message to stderr."""
-    typer.echo(message, err=True)
+    """Write a message to stderr, one line of it; what stderr does not take is lost."""
+    with suppress(OSError):
+        typer.echo(visible(message), err=True)
 
 
 def print_json(result: dict[str, Any]) -> None:
     """Write one JSON object to stdout."""
-    typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    typer.echo(json_text(result))
 
 
 def print_rich(renderable: RenderableType) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aircl.cli.console import Reading, print_json, print_rich, reports_problems, say
 from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names, whole
 from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, Json, Label, ModelPath, Quiet
+from aircl.storage.text import visible
 
 if TYPE_CHECKING:
     from aircl.data.arrays import Batch
@@ -134,7 +135,7 @@ def show(result: dict[str, Any]) -> None:
         by_class.add_column(column, justify="left" if column == "class" else "right")
     for score in result["classes"]:
         count, rows = f"{score['training_count']:.10g}", str(score["rows"])
-        by_class.add_row(Text(str(score["label"])), count, rows, f"{100 * score['recall']:.1f}")
+        by_class.add_row(Text(visible(score["label"])), count, rows, f"{100 * score['recall']:.1f}")
     lines = (
         f"accuracy                 {100 * result['accuracy']:5.1f} %  ({result['rows']:,} rows)\n"
         f"class-balanced accuracy  {100 * result['balanced_accuracy']:5.1f} %"

@@ -13,8 +13,9 @@ import typer
 
 from aircl.cli.console import print_json, reports_problems, say
 from aircl.cli.datasets import open_dataset
-from aircl.cli.modelfile import check_output
 from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.sources import weight_files
+from aircl.storage.writing import check_output, replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,10 +56,12 @@ def features(
 ) -> None:
     """Extract the features of a dataset once, and keep them. Killed half-way, it goes on where it was."""
     if output is not None:
-        check_output(output, inputs=[])
+        check_output(output)
         if output.suffix.lower() not in _WRITERS:
             raise ValueError(f"{output}: features are written to {' or '.join(_WRITERS)}.")
     source = open_dataset(dataset, data)
+    if output is not None:
+        check_output(output, inputs=[*source.files, *weight_files(backbone)])
     network = _open_backbone(backbone, source, scenario, seed, epochs, quiet)
     if source.kind not in network.kinds:
         raise ValueError(f"{source.name} has {source.kind}, but {backbone} takes {' or '.join(network.kinds)}.")
@@ -67,7 +70,7 @@ def features(
         _write(output, source, extracted)
     if json:
         print_json({"dataset": source.name, "backbone": backbone, **facts})
-    else:
+    elif not quiet:
         for split, fact in facts["splits"].items():
             typer.echo(f"{split}: {fact['rows']:,} x {fact['width']} in {fact['file']}")
 
@@ -123,10 +126,14 @@ def _extract(
                 split.fingerprint,
                 data=f"{source.name}/{split_name}",
                 progress=progress,
-                waiting=lambda: say("Another process is extracting the same features: waiting for it."),
+                waiting=None if quiet else _say_waiting,
             )
         facts[split_name] = {"rows": len(X), "width": backbone.width, "file": str(getattr(X, "filename", ""))}
     return extracted, {"fingerprint": backbone.fingerprint, "splits": facts}
+
+
+def _say_waiting() -> None:
+    say("Another process is extracting the same features: waiting for it.")
 
 
 @contextmanager
@@ -164,25 +171,26 @@ def extraction_progress(what: str, quiet: bool) -> Iterator[Progress]:
 
 
 def _write(path: Path, source: Dataset, extracted: dict[str, npt.NDArray[np.float32]]) -> None:
-    from aircl.cli.output import atomic
-
     arrays: dict[str, Any] = {f"X_{split}": X for split, X in extracted.items()}
     arrays |= {"y_train": source.train.labels, "y_test": source.test.labels}
-    with atomic(path) as temporary:
+    with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, arrays)
 
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    import numpy as np
+    from aircl.data.arrays.npz import write_arrays
 
-    with path.open("wb") as file:  # a name without .npz would get one
-        np.savez(file, allow_pickle=False, **arrays)
+    write_arrays(path, arrays)
 
 
 def _write_safetensors(path: Path, arrays: dict[str, Any]) -> None:
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    save_file(arrays, path)
+    try:
+        save_file(arrays, path)
+    except SafetensorError as error:  # how it says that the disk is full
+        raise OSError(f"the features cannot be written: {error}") from error
 
 
 _WRITERS = {".npz": _write_npz, ".safetensors": _write_safetensors}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems, say
 from aircl.cli.modelfile import (
-    check_output,
+    changing,
+    check_model_output,
     give_feature_names,
     label_kind,
     load_fitted,
@@ -28,6 +30,7 @@ from aircl.cli.options import (
     Quiet,
     SampleWeight,
 )
+from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -58,14 +61,20 @@ def forget(
         raise typer.BadParameter("give either files of rows to forget, or --class.", param_hint="FILES")
     if files and label is None:
         raise typer.BadParameter("say which column of the files holds the labels.", param_hint="--label")
-    check_output(output)
-    classifier = load_fitted(model)
-    before = row_count(classifier)
-    if classes:
-        classifier.forget(classes=[to_label(classifier, text) for text in classes])
-    else:
-        forget_rows(classifier, files or [], label, features, sample_weight, batch, quiet)
-    write_model(classifier, output)
+    check_model_output(output, json)
+
+    from aircl.data.arrays import expand_patterns
+
+    paths = expand_patterns(files or [])
+    check_output(output, inputs=paths)
+    with changing(output, [model], quiet):
+        classifier = load_fitted(model)
+        before = row_count(classifier)
+        if classes:
+            classifier.forget(classes=[to_label(classifier, text) for text in classes])
+        else:
+            forget_rows(classifier, paths, label, features, sample_weight, batch, quiet)
+        write_model(classifier, output)
     left = row_count(classifier)
     if json:
         print_json(
@@ -80,7 +89,7 @@ def forget(
 
 def forget_rows(
     classifier: AnalyticClassifier,
-    files: list[str],
+    files: list[Path],
     label: str | None,
     features: str | None,
     sample_weight: str | None,
@@ -88,11 +97,11 @@ def forget_rows(
     quiet: bool,
 ) -> None:
     """Forget the rows of files."""
-    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+    from aircl.data.arrays import Request, agree_on_labels, open_files
 
     names = take_feature_names(classifier)
     request = Request(label, features, names, sample_weight)
-    sources = open_files(expand_patterns(files), request, classifier.n_features_in_)
+    sources = open_files(files, request, classifier.n_features_in_)
     kind = agree_on_labels(sources, label_kind(classifier))
 
     def use(part: Batch) -> None:

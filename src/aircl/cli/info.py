@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems
-from aircl.cli.modelfile import check_output, load_model, read_header, row_count, whole
+from aircl.cli.modelfile import load_model, row_count, whole
 from aircl.cli.options import Json, ModelPath
+from aircl.storage.text import visible
+from aircl.storage.writing import check_output, replacing
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
+
+# More rows than this, nobody reads; and drawing a table takes longer than making one.
+MOST_CLASSES = 2000
 
 
 @reports_problems
@@ -26,6 +31,8 @@ def info(
     """Show what a model has learned: classes, counts and weights, gamma, memory, and where it comes from."""
     if plot is not None:
         check_output(plot, inputs=[model])
+    from aircl.classifiers.file import read_header
+
     header = read_header(model)
     classifier = load_model(model)
     contents = describe(header, classifier)
@@ -77,14 +84,15 @@ def show(path: str, contents: dict[str, Any]) -> None:
 
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in _facts(path, contents):
-        facts.add_row(name, Text(value))
+        facts.add_row(name, Text(visible(value)))
     classes = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     classes.add_column("class")
     classes.add_column("count", justify="right")
     classes.add_column("weight", justify="right")
-    for row in contents["classes"]:
-        classes.add_row(Text(str(row["label"])), f"{row['count']:.10g}", f"{row['weight']:.4g}")
-    print_rich(Group(facts, classes))
+    for row in contents["classes"][:MOST_CLASSES]:
+        classes.add_row(Text(visible(row["label"])), f"{row['count']:.10g}", f"{row['weight']:.4g}")
+    more = len(contents["classes"]) - MOST_CLASSES
+    print_rich(Group(facts, classes, *([Text(f"and {more:,} more; --json has all.")] if more > 0 else [])))
 
 
 def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
@@ -96,12 +104,11 @@ def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
         )
     from matplotlib.figure import Figure
 
-    from aircl.cli.output import atomic
     from aircl.report.figures import plot_gamma_path
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     plot_gamma_path(classifier, figure.subplots())
-    with atomic(path) as temporary:
+    with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix.removeprefix(".").lower() or "png", dpi=150)
 
 

@@ -10,7 +10,8 @@ import typer
 from aircl.cli.console import Reading, print_json, reports_problems
 from aircl.cli.engines import Engine, check_engine, learn_apart
 from aircl.cli.modelfile import (
-    check_output,
+    changing,
+    check_model_output,
     give_feature_names,
     label_kind,
     load_model,
@@ -28,7 +29,8 @@ from aircl.cli.options import (
     Quiet,
     SampleWeight,
 )
-from aircl.cli.sources import open_sources
+from aircl.cli.sources import input_paths, open_sources, weight_files
+from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -107,7 +109,8 @@ def learn(
         Precision | None, typer.Option(help="Precision of the statistics.", show_default="that of the features")
     ] = None,
     append: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Go on with a saved model; the file itself stays as it is.")
+        Path | None,
+        typer.Option(metavar="MODEL", help="Go on with a saved model; it stays as it is unless -o names it."),
     ] = None,
     engine: Annotated[
         Engine | None, typer.Option(help="Learn by several processes, file by file.", show_default="this process")
@@ -163,41 +166,42 @@ def learn(
         )
 
     check_engine(engine, scheduler, workers, parts)
-    check_output(output)
+    check_model_output(output, json)
 
     from aircl.data.arrays import Request, agree_on_labels
 
-    model = new_model(method, settings, expand, seed) if append is None else load_model(append)
-    if append is not None and memory_limit is not None:
-        model.set_params(memory_limit=memory_limit)
-    is_new = not model.__sklearn_is_fitted__()
-    names = take_feature_names(model)
-    request = Request(label, features, names, sample_weight)
-    sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone)
-    check_output(output, inputs=[source.path for source in sources if source.path.is_file()])
-    check_backbone(model, network)
-    reading = Reading(sources, quiet)
-    kind = agree_on_labels(sources, label_kind(model))
+    with changing(output, [] if append is None else [append], quiet):
+        model = new_model(method, settings, expand, seed) if append is None else load_model(append)
+        if append is not None and memory_limit is not None:
+            model.set_params(memory_limit=memory_limit)
+        is_new = not model.__sklearn_is_fitted__()
+        names = take_feature_names(model)
+        request = Request(label, features, names, sample_weight)
+        sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone)
+        check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
+        check_backbone(model, network)
+        reading = Reading(sources, quiet)
+        kind = agree_on_labels(sources, label_kind(model))
 
-    def use(part: Batch) -> None:
-        X = part.X if dtype is None else part.X.astype(dtype)
-        model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
+        def use(part: Batch) -> None:
+            X = part.X if dtype is None else part.X.astype(dtype)
+            model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
 
-    if engine is None:
-        reading.feed(use, batch, kind)
-    else:
-        learn_apart(model, reading, kind, dtype, batch, engine, scheduler, workers, parts)
-    if not reading.rows and not statistics_only:
-        raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
-    model.end_phase()
-    if network is not None and is_new:
-        model.backbone_ = network
-    # A model that was begun without names stays without: nothing says that its columns were these.
-    give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
-    if statistics_only:
-        model.save(output)
-    else:
-        write_model(model, output)
+        if engine is None:
+            reading.feed(use, batch, kind)
+        else:
+            learn_apart(model, reading, kind, dtype, batch, engine, scheduler, workers, parts)
+        if not reading.rows and not statistics_only:
+            raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
+        model.end_phase()
+        if network is not None and is_new:
+            model.backbone_ = network
+        # A model that was begun without names stays without: nothing says that its columns were these.
+        give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
+        if statistics_only:
+            model.save(output)
+        else:
+            write_model(model, output)
     n_classes, width = len(getattr(model, "classes_", ())), getattr(model, "n_features_in_", None)
     gamma_ = None if statistics_only else float(model.gamma_ if model.gamma == "auto" else model.gamma)
     if json:

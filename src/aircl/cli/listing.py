@@ -8,6 +8,7 @@ import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems
 from aircl.cli.options import DataDirectory, Json
+from aircl.storage.text import visible
 
 What = Literal["datasets", "scenarios", "backbones", "methods"]
 
@@ -63,7 +64,7 @@ def show(entries: list[dict[str, Any]]) -> None:
     for column in columns:
         table.add_column(column, no_wrap=column == "name")
     for entry in entries:
-        table.add_row(*(Text(_cell(entry, column)) for column in columns))
+        table.add_row(*(Text(visible(_cell(entry, column))) for column in columns))
     print_rich(table)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aircl.cli.console import print_json, reports_problems, say
-from aircl.cli.modelfile import check_output, load_model, row_count, write_model
+from aircl.cli.modelfile import changing, check_model_output, load_model, row_count, write_model
 from aircl.cli.options import Json, ModelOutput, Quiet
+
+if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
 
 
 @reports_problems
@@ -22,7 +25,19 @@ def merge(
     """Add models up: the result is the model that would have been learned from all their files together."""
     if len(models) < 2:
         raise typer.BadParameter("give at least two models.", param_hint="MODELS")
-    check_output(output)
+    check_model_output(output, json)
+    with changing(output, models, quiet):
+        merged = merge_all(models)
+        write_model(merged, output)
+    rows, n_classes = row_count(merged), len(getattr(merged, "classes_", ()))
+    if json:
+        print_json({"model": str(output), "merged": len(models), "rows": rows, "classes": n_classes})
+    if not quiet:
+        say(f"Merged {len(models)} models: {rows:,.10g} rows, {n_classes} classes, in {output}.")
+
+
+def merge_all(models: list[Path]) -> AnalyticClassifier:
+    """Return the sum of all models."""
     merged = load_model(models[0])
     for path in models[1:]:
         other = load_model(path)
@@ -35,9 +50,4 @@ def merge(
             merged.merge(other)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-    write_model(merged, output)
-    rows, n_classes = row_count(merged), len(getattr(merged, "classes_", ()))
-    if json:
-        print_json({"model": str(output), "merged": len(models), "rows": rows, "classes": n_classes})
-    if not quiet:
-        say(f"Merged {len(models)} models: {rows:,.10g} rows, {n_classes} classes, in {output}.")
+    return merged

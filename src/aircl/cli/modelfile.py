@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
+
+from aircl.cli.console import say
+from aircl.storage.locks import locked
+from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
     from aircl.data.arrays import LabelKind
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """Return the JSON header of a model file, without reading its arrays."""
-    from safetensors import SafetensorError, safe_open
-
-    from aircl.classifiers import FileError
-
-    if not path.is_file():
-        raise FileError(f"{path} is not a file." if path.exists() else f"{path} does not exist.")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("aircl")
-    except SafetensorError as error:
-        raise FileError(f"{path} is not a model: it is no safetensors file, or a damaged one ({error}).") from error
-    if text is None:
-        raise FileError(f"{path} is a safetensors file, but not a model that aircl wrote.")
-    try:
-        header = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileError(f"{path} has a header that is not JSON ({error}).") from error
-    if not isinstance(header, dict):
-        raise FileError(f"{path} has a header that is not a JSON object.")
-    return header
-
-
 def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
     from aircl import classifiers
+    from aircl.classifiers.file import read_header
 
     name = read_header(path).get("class")
     cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
@@ -95,14 +77,29 @@ def whole(count: float) -> int | float:
     return int(count) if count.is_integer() else count
 
 
-def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse an output that cannot be written, before any work is done; inputs are files that it must not replace."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"cannot write {path}: it is a directory, or its directory does not exist.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"cannot write {path}: its directory is not writable.")
-    if path.exists() and any(path.samefile(other) for other in inputs):
-        raise ValueError(f"writing {path} would replace the data it is made from. Choose another --output.")
+def check_model_output(output: Path, json: bool) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
+    if is_stdout(output) and json:
+        raise typer.BadParameter("the model goes to stdout already: --json would be in it.", param_hint="--json")
+    check_output(output)
+
+
+@contextmanager
+def changing(output: Path, models: Sequence[Path], quiet: bool) -> Iterator[None]:
+    """Lock a model from before it is read until it was written, if the output is a model that is read.
+
+    Of two processes that add to one file, the second waits, and adds to what the first has written.
+    """
+    if is_stdout(output) or not output.exists() or not any(path.exists() and output.samefile(path) for path in models):
+        yield
+        return
+
+    def waiting() -> None:
+        if not quiet:
+            say(f"Another process is changing {output}: waiting for it.")
+
+    with locked(output, waiting=waiting):
+        yield
 
 
 def write_model(model: AnalyticClassifier, path: Path) -> None:

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
-import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
+from aircl.data.arrays.npz import write_arrays
+from aircl.storage.text import table_cell, visible
+from aircl.storage.writing import replacing
+
 Array = npt.NDArray[Any]
-
-
-@contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; what is there at the end takes its place, unless something went wrong."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class Predictions(ABC):
@@ -38,7 +29,15 @@ class Predictions(ABC):
         The order of the columns of probabilities.
     proba, labelled : bool
         Whether probabilities, and true labels, come with the predictions.
+
+    Attributes
+    ----------
+    columns : list of str
+    changed : int
+        How many cells were written with a ' in front, so that they are not taken for formulas.
     """
+
+    changed = 0
 
     def __init__(self, classes: Array, proba: bool, labelled: bool) -> None:
         self.columns = ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
@@ -62,38 +61,41 @@ class Lines(Predictions):
     ----------
     classes : array of shape (C,)
     proba : bool
+    raw : bool
+        Whether labels are written as they are.
     """
 
-    def __init__(self, classes: Array, proba: bool) -> None:
+    def __init__(self, classes: Array, proba: bool, raw: bool) -> None:
         super().__init__(classes, proba, labelled=False)
-        self._table = _Table(sys.stdout, self.columns) if proba else None
+        self._show: Callable[[Any], str] = str if raw else visible
+        self._table = _Table(sys.stdout, list(map(self._show, self.columns)), raw) if proba else None
 
     def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
         """Print a batch."""
         if self._table is not None:
-            self._table.write(prediction, None, proba)
+            self.changed += self._table.write(prediction, None, proba, self._show)
         else:
-            sys.stdout.writelines(f"{value}\n" for value in prediction.tolist())
+            sys.stdout.writelines(f"{self._show(value)}\n" for value in prediction.tolist())
 
 
 class CsvFile(Predictions):
     """A csv file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
         super().__init__(classes, proba, labelled)
-        temporary = self._stack.enter_context(atomic(path))
+        temporary = self._stack.enter_context(replacing(path))
         file = self._stack.enter_context(temporary.open("w", newline="", encoding="utf-8"))
-        self._table = _Table(file, self.columns)
+        self._table = _Table(file, self.columns, raw)
 
     def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
         """Add a batch."""
-        self._table.write(prediction, label, proba)
+        self.changed += self._table.write(prediction, label, proba)
 
 
 class ParquetFile(Predictions):
     """A parquet file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
         super().__init__(classes, proba, labelled)
         try:
             import pyarrow
@@ -106,7 +108,7 @@ class ParquetFile(Predictions):
         label_type = pyarrow.array(classes[:0]).type
         types = [pyarrow.float64() if name.startswith("p_") else label_type for name in self.columns]
         self._schema = pyarrow.schema(list(zip(self.columns, types, strict=True)))
-        temporary = self._stack.enter_context(atomic(path))
+        temporary = self._stack.enter_context(replacing(path))
         self._writer = self._stack.enter_context(ParquetWriter(temporary, self._schema))
 
     def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
@@ -119,7 +121,7 @@ class ParquetFile(Predictions):
 class NpzFile(Predictions):
     """An npz file with the arrays `prediction`, `label`, `proba` and `classes`; it is held in memory until the end."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool) -> None:
+    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
         super().__init__(classes, proba, labelled)
         self._path, self._classes = path, classes
         self._parts: dict[str, list[Array]] = {"prediction": [classes[:0]]}
@@ -136,9 +138,9 @@ class NpzFile(Predictions):
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None:
-            with atomic(self._path) as temporary, temporary.open("wb") as file:
-                arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
-                np.savez(file, allow_pickle=False, classes=self._classes, **arrays)
+            arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+            with replacing(self._path) as temporary:
+                write_arrays(temporary, {"classes": self._classes, **arrays})
 
 
 OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
@@ -151,14 +153,30 @@ OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
 class _Table:
     """Comma-separated values under a header."""
 
-    def __init__(self, file: TextIO, columns: list[str]) -> None:
+    def __init__(self, file: TextIO, columns: list[str], raw: bool) -> None:
+        self._raw = raw
         self._writer = csv.writer(file, lineterminator="\n")
         self._writer.writerow(columns)
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self,
+        prediction: Array,
+        label: Array | None,
+        proba: Array | None,
+        show: Callable[[Any], Any] = lambda cell: cell,
+    ) -> int:
+        """Add rows, and return how many cells were changed."""
         columns = [prediction.tolist()]
         if label is not None:
             columns.append(label.tolist())
+        changed = 0
+        if not self._raw and prediction.dtype.kind == "U":
+            plain = [list(map(show, column)) for column in columns]
+            columns = [list(map(table_cell, column)) for column in plain]
+            changed = sum(
+                a != b for old, new in zip(plain, columns, strict=True) for a, b in zip(old, new, strict=True)
+            )
         if proba is not None:
             columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
         self._writer.writerows(zip(*columns, strict=True))
+        return changed

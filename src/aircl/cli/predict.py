@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aircl.cli.console import Reading, reports_problems
-from aircl.cli.modelfile import check_output, label_kind, load_fitted, take_feature_names
+from aircl.cli.console import Reading, reports_problems, say
+from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names
 from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, ModelPath, Quiet
+from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.data.arrays import Batch
@@ -32,6 +33,14 @@ def predict(
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="A .csv, .parquet or .npz file.", show_default="stdout"),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="Labels as they are; without it, control characters are spelt out on stdout, and csv cells that begin "
+            "with = + - @ get a ' in front, as a spreadsheet would run them.",
+        ),
+    ] = False,
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
@@ -39,6 +48,8 @@ def predict(
     from aircl.cli.output import OUTPUTS, Lines, Predictions
     from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
 
+    if output is not None and is_stdout(output):
+        output = None
     if output is not None and output.suffix.lower() not in OUTPUTS:
         raise typer.BadParameter(f"{output} should end in one of {', '.join(OUTPUTS)}.", param_hint="--output")
     paths = expand_patterns(files)
@@ -53,9 +64,9 @@ def predict(
     classes = classifier.classes_
     writer: Predictions
     if output is None:
-        writer = Lines(classes, proba)
+        writer = Lines(classes, proba, raw)
     else:
-        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None)
+        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None, raw)
 
     def use(part: Batch) -> None:
         nonlocal correct
@@ -65,6 +76,8 @@ def predict(
 
     with writer:
         reading.feed(use, batch, kind, show=output is not None or not sys.stdout.isatty())
+    if writer.changed and not quiet:
+        say(f"Note: {writer.changed:,} cells begin with = + - @ and have a ' in front, unless --raw is given.")
     where = "" if output is None else f", in {output}"
     accuracy = "" if label is None or not reading.rows else f": {100 * correct / reading.rows:.1f} % agree with {label}"
     reading.finish("Predicted", accuracy + where)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems, say
-from aircl.cli.modelfile import check_output
 from aircl.cli.options import Json
+from aircl.storage.text import visible
+from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,9 +117,9 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     parts: list[Text | Table] = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
-        parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison, width)]
-        parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
-        parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.notes.items()]
+        parts += [Text(visible(f"{comparison.experiment.title} ({kind})"), style="bold"), make_table(comparison, width)]
+        parts += [Text(visible(f"{line.method.name}: {line.note}")) for line in comparison.lines if line.note]
+        parts += [Text(visible(f"{name}: {' '.join(notes)}")) for name, notes in comparison.experiment.notes.items()]
         if comparison.published is not None and comparison.published.differences:
             parts.append(Text(f"Published with other settings: {'; '.join(comparison.published.differences)}."))
         parts.append(Text(""))
@@ -167,7 +168,7 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
             table.add_column(f"{metric} %\n{whose}", justify="right", style="italic")
     styles = {0: "", 1: "bold", 2: "underline"}
     for line in comparison.lines:
-        cells = [Text(line.method.label)]
+        cells = [Text(visible(line.method.label))]
         for column in columns:
             cell = line.cells.get(column.key)
             cells.append(Text("-"))

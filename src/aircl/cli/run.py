@@ -14,6 +14,7 @@ from aircl.cli.check_method import as_option
 from aircl.cli.console import reports_problems, say
 from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
 from aircl.cli.report import report
+from aircl.storage.text import visible
 
 if TYPE_CHECKING:
     from aircl.benchmark.config import RunConfig
@@ -101,7 +102,7 @@ def run(
         if config or preset or scenario or dataset or changes or method_options or quick or output:
             raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
         directory = RunDirectory(resume)
-        configuration = RunConfig.from_mapping(directory.about["config"])
+        configuration = RunConfig.from_mapping(directory.about.get("config", {}))
     else:
         configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
         configuration = configuration.with_options(method_options)
@@ -111,7 +112,12 @@ def run(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
             )
     _run(configuration, directory.path, data, cache, quiet)
-    report(directory.path, json=json)
+    if json or not quiet:
+        report(directory.path, json=json)
+    else:
+        from aircl.report import write_report
+
+        write_report(directory)
     if not any(row.metric == "A_last" for row in directory.rows()):
         raise typer.Exit(1)  # nothing came of it, as the table says
 
@@ -283,7 +289,10 @@ def _watching(quiet: bool) -> Iterator[Listener]:
                         f"A_last {100 * row.value:.2f} %" if row.value is not None else f"{row.status}: {row.reason}"
                     )
                     bar.console.print(
-                        f"{spec.name}: {result} ({row.seconds:.1f} s)", highlight=False, markup=False, soft_wrap=True
+                        visible(f"{spec.name}: {result} ({row.seconds:.1f} s)"),
+                        highlight=False,
+                        markup=False,
+                        soft_wrap=True,
                     )
 
             def _advance(self, done: int, total: int) -> None:

@@ -10,8 +10,8 @@ import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
-from aircl.cli.modelfile import check_output
 from aircl.cli.options import DataDirectory, Json
+from aircl.storage.writing import check_output, replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,8 @@ Counts = Literal["exp_max", "exp", "step", "natural"]
 Order = Literal["natural", "shuffled", "descending", "ascending", "shuffled-classes"]
 
 IMAGES = (".png", ".svg", ".pdf")
+# By which a picture that was not asked for by name is known again, and may be replaced.
+MARK = "aircl show"
 
 
 def as_fraction(text: str) -> float:
@@ -131,6 +133,8 @@ def show(
     check_source(scenario, dataset or data, classes, per_class, domains)
     if output is None and not json:
         output = Path(f"{scenario}.png")
+        if output.exists() and MARK.encode() not in output.read_bytes()[:512]:
+            raise ValueError(f"{output} is there already, and is not of `aircl show`. Choose another place: -o IMAGE.")
     if output is not None:
         if output.suffix.lower() not in IMAGES:
             raise typer.BadParameter(f"{output} should end in one of {', '.join(IMAGES)}.", param_hint="--output")
@@ -255,14 +259,14 @@ def draw(stream: Stream, path: Path) -> None:
     """Write a picture of a stream."""
     from matplotlib.figure import Figure
 
-    from aircl.cli.output import atomic
     from aircl.report.figures import plot_stream
 
     # A row of text for each phase, within what fits a page.
     figure = Figure(figsize=(9, min(8.0, max(2.5, 1.5 + 0.25 * len(stream)))), layout="constrained")
     plot_stream(stream, figure.subplots())
-    with atomic(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.removeprefix(".").lower(), dpi=150)
+    with replacing(path) as temporary:
+        kind = path.suffix.removeprefix(".").lower()
+        figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": MARK} if kind == "png" else None)
 
 
 def _flags(names: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,8 @@ def open_sources(
     """
     from aircl.data.arrays import DataError, expand_patterns, is_entry, open_entry, open_files
 
+    if twice := [text for text in arguments if arguments.count(text) > 1]:
+        raise DataError(f"{twice[0]} is given more than once, and its rows would be counted as often.")
     folders = [text for text in arguments if Path(text).is_dir()]
     if folders and backbone is None:
         raise typer.BadParameter(
@@ -57,6 +61,25 @@ def open_sources(
     return sources, None
 
 
+def input_paths(arguments: list[str], sources: Sequence[Source]) -> list[Path]:
+    """Return the files and folders that rows come from, also those of Python functions."""
+    from aircl.data.arrays import is_entry
+
+    paths = [source.path for source in sources if source.path.is_file()]
+    paths += [Path(text) for text in arguments if Path(text).is_dir()]
+    for text in arguments:
+        home = getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
+        if home is not None and is_entry(text):
+            paths.append(Path(home))
+    return paths
+
+
+def weight_files(backbone: str | None) -> list[Path]:
+    """Return the file that a backbone has its weights from, if it is one that the user named."""
+    path = Path((backbone or "").removeprefix("checkpoint:"))
+    return [path] if path.is_file() else []
+
+
 def _open_folders(
     folders: list[str], backbone: str, n_features: int | None
 ) -> tuple[list[Source], dict[str, str] | None]:
@@ -64,7 +87,10 @@ def _open_folders(
     from aircl.distributed.images import open_images
 
     sources: list[Source] = []
-    for folder in folders:
+    places = [Path(folder).resolve() for folder in folders]
+    for folder, place in zip(folders, places, strict=True):
+        if places.count(place) > 1 or any(other in place.parents for other in places):
+            raise DataError(f"{folder} is given more than once, and its images would be counted as often.")
         found, frozen = open_images(Path(folder), backbone)
         if n_features not in (None, frozen.width):
             raise DataError(f"{backbone} gives {frozen.width} features, but {n_features} are expected by the model.")

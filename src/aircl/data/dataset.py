@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,8 @@ class Dataset:
         By class index.
     domain_names : tuple of str
         By domain index; empty if there are no domains.
+    files : tuple of Path
+        Files that the dataset was read from and that no output should replace, if it consists of few.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Dataset:
     test: Split
     class_names: tuple[str, ...]
     domain_names: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def stratified_split(labels: npt.NDArray[Any], share: float = 0.2, most: int | None = None) -> tuple[Indices, Indices]:

@@ -71,6 +71,7 @@ def load_features(root: Path | None, argument: str = "", *, label: str = "y", fe
         Split(train, train_labels, train.fingerprint),
         Split(test, test_labels, test.fingerprint),
         names,
+        files=tuple(source.path for source in sources),
     )
 
 

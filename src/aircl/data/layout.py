@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import logging
+import lzma
 import os
 import re
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,11 +21,23 @@ from typing import IO, TypeVar
 
 from aircl.data.arrays.source import DataError
 from aircl.places import cache_directory
+from aircl.storage.leftovers import Scratch
 
 Contents = TypeVar("Contents")
 
 _LOG = logging.getLogger(__name__)
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
+# What an archive may raise that is truncated, damaged, encrypted, or packed in a way that Python does not know.
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    UnicodeError,
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +124,8 @@ class Layout:
         why = "" if place == archive.parent else f", because {archive.parent} is read-only"
         _LOG.warning("Unpacking %s to %s%s.", archive, target, why)
         place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{self.folder}.", dir=place) as temporary:
-            folder = Path(temporary) / self.folder
+        with Scratch(place) as temporary:
+            folder = temporary / self.folder
             try:
                 self._extract(archive, folder)
                 read(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from aircl.distributed.learning import LostWorkersError, Plan, Progress, install
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import Shard, as_shards
 from aircl.engine.memory import available_memory
+from aircl.storage.leftovers import Scratch
 
 Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
@@ -90,14 +89,11 @@ def fit_joblib(
     workers = joblib.cpu_count() if workers is None else workers
     if workers < 1:
         raise ValueError(f"workers={workers} is not possible. Give a number of processes, or None for one a core.")
-    scratch = Path(tempfile.mkdtemp(prefix="aircl-"))
-    try:
+    with Scratch() as scratch:
         graph = _Graph(plan, scratch, progress)
         _run(graph, plan, workers)
         like = plan.template._learner.state.statistics
         install(classifier, plan.template, (Piece.read(path, like) for path in graph.results()), shards)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return classifier
 
 

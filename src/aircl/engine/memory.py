@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
 import sys
-import tempfile
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ import numpy as np
 import psutil
 
 from aircl.engine.backend import Array
+from aircl.storage.leftovers import scratch_directory
 
 UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 CGROUPS = Path("/sys/fs/cgroup")
@@ -127,9 +126,7 @@ class DiskSpace:
     def new_path(self) -> Path:
         """Return a name that no file of this directory ever had."""
         if self._directory is None:
-            directory = Path(tempfile.mkdtemp(prefix="aircl-"))
-            weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
-            self._directory = directory
+            self._directory = scratch_directory(self)
             warnings.warn(
                 f"the statistics have reached memory_limit: class matrices now live in {self._directory}, and learning "
                 "and solving become slower. Raise memory_limit, or use store='shared'.",

@@ -9,6 +9,7 @@ from typing import Any
 
 from aircl.report.estimates import Estimate
 from aircl.report.tables import COSTS, METRICS, TWICE, Cell, Comparison
+from aircl.storage.text import table_cell, visible
 
 
 def to_markdown(comparisons: Iterable[Comparison]) -> str:
@@ -43,13 +44,13 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
     parts = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
-        header, rows = _grid(comparison, _markdown_cell, _escape_markdown)
+        header, rows = _grid(comparison, _markdown_cell, escape_markdown)
         lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        notes = [f"- {_escape_markdown(line.method.name)}: {_escape_markdown(line.note)}"
+        notes = [f"- {escape_markdown(line.method.name)}: {escape_markdown(line.note)}"
                  for line in comparison.lines if line.note]  # fmt: skip
         parts.append("\n\n".join([
-            f"## {_escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
+            f"## {escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
             *(["\n".join(notes)] if notes else []),
         ]))  # fmt: skip
     return "\n\n".join(parts) + "\n"
@@ -58,7 +59,8 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
 def to_csv(comparisons: Iterable[Comparison]) -> str:
     """Return all numbers, one line an experiment and method, accuracies in per cent.
 
-    A column of metric M is followed by M_se, its standard error; published_M is the paper's number.
+    A column of metric M is followed by M_se, its standard error; published_M is the paper's number. A name or note that
+    begins with = + - @ has a ' in front, as a spreadsheet would run it.
 
     Parameters
     ----------
@@ -101,10 +103,14 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
                 row["published_backbone"] = comparison.published.label.removeprefix("published, ")
                 row |= {f"published_{key}": f"{value.mean:g}" for key, value in line.published.values.items()}
             row["note"] = line.note
+    texts = {*header[:5], "published_backbone", "note"}
     out = io.StringIO()
     writer = csv.DictWriter(out, header, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**dict(zip(header, start, strict=False)), **row} for start, row in rows.items())
+    for start, row in rows.items():
+        named = {**dict(zip(header, start, strict=False)), **row}
+        # Numbers are texts here, and may be negative; only names and notes may be taken for formulas.
+        writer.writerow({name: table_cell(cell) if name in texts else cell for name, cell in named.items()})
     return out.getvalue()
 
 
@@ -221,7 +227,14 @@ def _latex_cell(cell: Cell) -> str:
     return f"{text} {{\\tiny$\\pm${cell.error}}}" if cell.error else text
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    r"""Return text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> print(escape_markdown("A_last <b>"))
+    A\_last \<b\>
+    """
     for character in "\\|*_`<>[]":
         text = text.replace(character, "\\" + character)
-    return text.replace("\n", " ")
+    return visible(text.replace("\n", " "))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +17,13 @@ from aircl.report.estimates import Estimate, Series
 from aircl.report.experiments import ClassValue, Experiment, MethodResults, read_experiments
 from aircl.report.figures.bars import GROUPS
 from aircl.report.figures.style import COLOURS, DARK_COLOURS
-from aircl.report.formats import format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.formats import escape_markdown, format_estimate, to_csv, to_latex, to_markdown
 from aircl.report.tables import Comparison, compare
+from aircl.storage.errors import OutputError
+from aircl.storage.writing import write_text
+
+# By which a report is known again.
+MARK = "written by aircl report"
 
 CLASS_VALUES: tuple[ClassValue, ...] = ("weight_norms", "test_loss", "train_loss")
 
@@ -32,7 +35,8 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     ----------
     run : RunDirectory or path of one
     output : path, default=None
-        The page; None: report.html in the directory of the run.
+        The page; None: report.html in the directory of the run. The others are called like the page, or `table` for
+        report.html; they replace nothing that is not an earlier report.
 
     Returns
     -------
@@ -54,21 +58,30 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     page = directory.path / "report.html" if output is None else Path(output)
     experiments = read_experiments(directory)
     comparisons = [compare(experiment, balanced) for experiment in experiments for balanced in (False, True)]
+    # Of two pages in one folder, each has tables of its own.
+    tables = "table" if page.stem == "report" else page.stem
     title = str(directory.about.get("name") or directory.path.name)
     texts = {
         page: render_page(directory.about, experiments, title),
-        page.with_suffix(".md"): f"# {title}\n\n{to_markdown(comparisons)}",
-        page.with_name("table.csv"): to_csv(comparisons),
-        page.with_name("table.tex"): to_latex(comparisons),
+        page.with_suffix(".md"): f"# {escape_markdown(title)}\n\n<!-- {MARK} -->\n\n{to_markdown(comparisons)}",
+        page.with_name(f"{tables}.csv"): to_csv(comparisons),
+        page.with_name(f"{tables}.tex"): f"% {MARK}\n{to_latex(comparisons)}",
     }
+    for path in texts:
+        if path != output:  # what was not asked for by name replaces nothing but itself
+            _check_ours(path)
     for path, text in texts.items():
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_text(path, text)
     return list(texts)
+
+
+def _check_ours(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        beginning = file.read(4096).decode(errors="replace")
+    if MARK not in beginning and not beginning.startswith("dataset,backbone,scenario,order,method,"):
+        raise OutputError(f"{path} is there already, and no report wrote it. Move it, or choose another --output.")
 
 
 def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], title: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays.columns import align_columns, select_columns
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source
+from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, check_text_label
 
 # "007" and "+7" are names rather than numbers: reading them as 7 would put unlike labels together.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -66,10 +66,15 @@ class DelimitedSource(Source):
         labels: list[Any] = []
         filled = 0
         for line, row in self._rows():
+            numbers = pick(row)
             try:
-                X[filled] = pick(row)
+                # Python would read 1_0 as 10, and digits of other scripts.
+                text = numbers if isinstance(numbers, str) else "".join(numbers)
+                if "_" in text or not text.isascii():
+                    raise ValueError
+                X[filled] = numbers
                 if self._weight is not None:
-                    weight[filled] = row[self._weight]
+                    weight[filled] = _number(row[self._weight])
             except ValueError:
                 raise self._not_a_number(line, row) from None
             if kind is not None and self._label is not None:
@@ -109,7 +114,7 @@ class DelimitedSource(Source):
         if text == "":
             raise DataError(f"{self.path}, line {line}: the label is empty. Every row needs a label.")
         if kind == "strings":
-            return text
+            return check_text_label(f"{self.path}, line {line}", text)
         if kind == "integers" and _is_integer(text):
             return int(text)
         if kind == "booleans" and text in _BOOLEANS:
@@ -122,13 +127,19 @@ class DelimitedSource(Source):
             columns.append(("of --sample-weight", self._weight))
         for name, position in columns:
             try:
-                float(row[position])
+                _number(row[position])
             except ValueError:
                 return DataError(
                     f"{self.path}, line {line}: column {name!r} holds {row[position]!r}, which is not a number. "
                     "Say which columns are features with --features."
                 )
         return DataError(f"{self.path}, line {line}: the features are not numbers.")
+
+
+def _number(text: str) -> float:
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
 
 
 def _is_integer(text: str) -> bool:

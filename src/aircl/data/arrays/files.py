@@ -11,7 +11,7 @@ from pathlib import Path
 from aircl.data.arrays.delimited import DelimitedSource
 from aircl.data.arrays.npz import NpySource, NpzSource
 from aircl.data.arrays.parquet import ParquetSource
-from aircl.data.arrays.source import LABEL_KINDS, DataError, LabelKind, Request, Source
+from aircl.data.arrays.source import LABEL_KINDS, DataError, LabelKind, Request, Source, check_width
 from aircl.data.arrays.tensors import SafetensorsSource
 
 READERS: dict[str, Callable[[Path, Request], Source]] = {
@@ -60,11 +60,13 @@ def expand_patterns(patterns: Iterable[str]) -> list[Path]:
             if not path.is_file():
                 raise DataError(f"{path} is not a file." if path.exists() else f"{path} does not exist.")
         paths += found
-    seen: set[Path] = set()
+    seen: dict[tuple[int, int], Path] = {}
     for path in paths:
-        if path.resolve() in seen:
-            raise DataError(f"{path} is given more than once, and its rows would be counted as often.")
-        seen.add(path.resolve())
+        status = path.stat()
+        same = seen.setdefault((status.st_dev, status.st_ino), path)  # a hard link is the same file too
+        if same is not path:
+            also = "" if same == path else f", also as {same}"
+            raise DataError(f"{path} is given more than once{also}, and its rows would be counted as often.")
     return paths
 
 
@@ -109,6 +111,7 @@ def open_files(
         if reader is None:
             raise DataError(f"{path}: files of type {path.suffix!r} cannot be read. Use {', '.join(READERS)}.")
         source = reader(path, request)
+        check_width(path, source.n_features)
         if source.n_features is not None:
             if n_features is None:
                 n_features, expected = source.n_features, f"in {path}"

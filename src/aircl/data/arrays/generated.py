@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from aircl.data.arrays.source import LABEL_KINDS, Array, DataError, LabelKind, Source, float_dtype, kind_of
+from aircl.data.arrays.source import (
+    LABEL_KINDS,
+    Array,
+    DataError,
+    LabelKind,
+    Source,
+    check_text_label,
+    check_width,
+    float_dtype,
+    kind_of,
+)
+
+# So many batches without a row, one after the other, are taken for a function that never ends.
+MAX_EMPTY = 10_000
 
 Reader = Callable[[], Iterable[tuple[Any, ...]]]
 
@@ -76,10 +91,15 @@ def open_entry(entry: str) -> list[Source]:
         raise DataError(f"{entry}: there is no module {error.name!r} here. Install it, or go to its folder.") from error
     except AttributeError:
         raise DataError(f"{entry}: the module {module} has no {name!r}.") from None
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{entry}: {module} cannot be imported: {_told(error)}.") from error
     if not callable(function):
         raise DataError(f"{entry} is a {type(function).__name__}, not a function.")
-    made = function()
-    readers = list(made) if isinstance(made, list | tuple) else [function]
+    with _user_code(entry):
+        made = function()
+        readers = list(made) if isinstance(made, list | tuple) else [function]
+    if not readers:
+        raise DataError(f"{entry} returns an empty list. It should yield (X, y), or return functions that do.")
     return [GeneratedSource(f"{entry}[{i}]" if len(readers) > 1 else entry, read) for i, read in enumerate(readers)]
 
 
@@ -100,6 +120,7 @@ class GeneratedSource(Source):
         self._batches = read
         X, y, _ = next(self._rows(), (None, None, None))
         self.n_features = None if X is None else X.shape[1]
+        check_width(self.path, self.n_features)
         self._kind: LabelKind | None = None if y is None else kind_of(self.path, y.dtype)
 
     def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
@@ -126,18 +147,59 @@ class GeneratedSource(Source):
             start += len(X)
 
     def _rows(self) -> Iterator[tuple[Array, Array, Array | None]]:
-        for rows in self._batches():
-            if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-                raise DataError(f"{self.path} yields a {type(rows).__name__}, not (X, y) or (X, y, sample_weight).")
-            X, y = np.asarray(rows[0]), np.asarray(rows[1])
-            y = y.astype(str) if y.dtype.kind in "OST" else y
-            weight = None if len(rows) == 2 or rows[2] is None else np.asarray(rows[2], dtype=np.float64)
-            others = [y] if weight is None else [y, weight]
-            if X.ndim != 2 or X.dtype.kind not in "fiub" or any(other.shape != X.shape[:1] for other in others):
-                shapes = ", ".join(str(array.shape) for array in (X, *others))
-                raise DataError(
-                    f"{self.path} yields arrays of the shapes {shapes}, the first of type {X.dtype}. X should be "
-                    "numbers of shape (n, f), labels and sample weights of shape (n,)."
-                )
+        name, empty = str(self.path), 0
+        with _user_code(name):
+            batches = iter(self._batches())
+        while True:
+            with _user_code(name):
+                rows = next(batches, None)
+                if rows is None:
+                    return
+                X, y, weight = self._arrays(rows)
+            empty = 0 if len(X) else empty + 1
+            if empty == MAX_EMPTY:
+                raise DataError(f"{name} has yielded {empty:,} batches without a row, one after the other.")
             if len(X):
-                yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
+                yield X, y, weight
+
+    def _arrays(self, rows: Any) -> tuple[Array, Array, Array | None]:
+        """Return a batch as arrays of the right shapes."""
+        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+            raise DataError(f"{self.path} yields a {type(rows).__name__}, not (X, y) or (X, y, sample_weight).")
+        X = np.asarray(rows[0])
+        labels = rows[1] if isinstance(rows[1], np.ndarray) else np.asarray(rows[1], dtype=object)
+        y = np.asarray(rows[1])
+        if y.dtype.kind in "OSTU":
+            kinds = {type(label) for label in labels.ravel().tolist()}
+            if not all(issubclass(kind, str | bytes) for kind in kinds):
+                names = ", ".join(sorted(kind.__name__ for kind in kinds))
+                raise DataError(f"{self.path} yields labels of the types {names}. Labels are all texts or all numbers.")
+            texts = [label.decode() if isinstance(label, bytes) else label for label in labels.ravel().tolist()]
+            for text in texts:
+                check_text_label(str(self.path), text)
+            y = np.array(texts, dtype=str).reshape(labels.shape)
+        weight = None if len(rows) == 2 or rows[2] is None else np.asarray(rows[2], dtype=np.float64)
+        others = [y] if weight is None else [y, weight]
+        if X.ndim != 2 or X.dtype.kind not in "fiub" or any(other.shape != X.shape[:1] for other in others):
+            shapes = ", ".join(str(array.shape) for array in (X, *others))
+            raise DataError(
+                f"{self.path} yields arrays of the shapes {shapes}, the first of type {X.dtype}. X should be "
+                "numbers of shape (n, f), labels and sample weights of shape (n,)."
+            )
+        return np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
+
+
+@contextmanager
+def _user_code(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong in a function of the user's into an error that names it."""
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{name} failed: {_told(error)}.") from error
+
+
+def _told(error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays.columns import listed
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, float_dtype, kind_of
+from aircl.data.arrays.source import (
+    MAX_LABEL,
+    Array,
+    DataError,
+    LabelKind,
+    Request,
+    Source,
+    float_dtype,
+    kind_of,
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +31,11 @@ class Form:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the array takes."""
+        return self.dtype.itemsize * math.prod(self.shape)
 
 
 class NamedArrays(Source):
@@ -93,12 +108,20 @@ class NamedArrays(Source):
             start += len(X)
 
     def _checked(self, forms: Mapping[str, Form], name: str) -> Form:
-        if forms[name].dtype.hasobject:
+        form = forms[name]
+        if form.dtype.hasobject:
             raise DataError(
                 f"{self.path}: the array {name!r} holds Python objects, which only unpickling could read, and that may "
                 "run code. Save it as numbers, or labels as strings: y.astype(str)."
             )
-        return forms[name]
+        if any(length < 0 for length in form.shape):
+            raise DataError(f"{self.path}: the array {name!r} has the shape {form.shape}. The file is damaged.")
+        if form.dtype.kind in "SU" and not 1 <= form.dtype.itemsize <= 4 * MAX_LABEL:
+            raise DataError(
+                f"{self.path}: the array {name!r} is of type {form.dtype}. Labels are texts of 1 to {MAX_LABEL:,} "
+                "characters."
+            )
+        return form
 
 
 def _choose_features(path: Path, forms: Mapping[str, Form], features: str | None) -> str:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays.columns import align_columns, select_columns
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, float_dtype, kind_of
+from aircl.data.arrays.source import (
+    Array,
+    DataError,
+    LabelKind,
+    Request,
+    Source,
+    check_text_label,
+    float_dtype,
+    kind_of,
+)
 
 
 class ParquetSource(Source):
@@ -41,7 +50,7 @@ class ParquetSource(Source):
                         "--features: names, a pattern, or one column of lists."
                     )
             self.feature_names, self.ignored = tuple(self._columns), tuple(ignored)
-        self._dtype = float_dtype(np.result_type(*{np.dtype(type_.to_pandas_dtype()) for type_ in types}))
+        self._dtype = float_dtype(np.result_type(*{_numpy_type(type_) for type_ in types}))
         self._label_type: Any = None if self._label is None else schema.field(self._label).type
         self.n_features = self._list_width(file) if self._is_list else len(self._columns)
         if self._weight is not None and not _is_number(type_ := schema.field(self._weight).type):
@@ -61,7 +70,7 @@ class ParquetSource(Source):
                 f"{self.path}: the labels in column {self._label!r} are {type_}. Labels are integers, strings or "
                 "booleans."
             )
-        return candidates & {kind_of(self.path, np.dtype(type_.to_pandas_dtype()))}
+        return candidates & {kind_of(self.path, _numpy_type(type_))}
 
     def _open(self) -> Any:
         try:
@@ -118,7 +127,11 @@ class ParquetSource(Source):
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
         values = column.to_numpy(zero_copy_only=False)
-        return self._typed_labels(values.astype(str) if values.dtype.kind == "O" else values, start)
+        if values.dtype.kind == "O":
+            for row, text in enumerate(values.tolist(), start + 1):
+                check_text_label(f"{self.path}, row {row}", text)
+            values = values.astype(str)
+        return self._typed_labels(values, start)
 
     def _weights(self, batch: Any, start: int) -> Array | None:
         if self._weight is None:
@@ -138,6 +151,15 @@ class ParquetSource(Source):
         for batch in file.iter_batches(batch_size=1, columns=self._columns):
             return len(self._whole(batch.column(0), self._columns[0], 0)[0])
         return None
+
+
+def _numpy_type(type_: Any) -> np.dtype[Any]:
+    """Return NumPy's type for numbers and booleans; older versions of pyarrow would ask pandas."""
+    from pyarrow import types
+
+    if types.is_floating(type_):
+        return np.dtype(f"f{type_.bit_width // 8}")
+    return np.dtype(bool if types.is_boolean(type_) else str(type_))
 
 
 def _is_number(type_: Any) -> bool:

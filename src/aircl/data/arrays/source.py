@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from aircl.storage.errors import InputError
+
 Array = npt.NDArray[Any]
 
 LabelKind = Literal["integers", "strings", "booleans"]
@@ -20,8 +22,15 @@ LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 # Bytes at the beginning and at the end of a file that it is known by.
 _END = 2**16
 
+# A file that says it is wider than this is not asked to prove it.
+MAX_WIDTH = 2**22
+# Characters of a label: an array of texts is as wide as its longest one.
+MAX_LABEL = 4096
+# A batch has fewer rows than asked for where they would take more than this.
+_BATCH_BYTES = 2**28
 
-class DataError(ValueError):
+
+class DataError(InputError):
     r"""A file does not hold what was asked of it.
 
     Examples
@@ -172,7 +181,7 @@ class Source(ABC):
         Parameters
         ----------
         size : int
-            Rows a batch, at most; no more than one batch is held at a time.
+            Rows a batch, at most, and fewer of very wide files; no more than one batch is held at a time.
         kind : {"integers", "strings", "booleans"} or None
             What labels are read as; None if there are none to read.
 
@@ -180,6 +189,7 @@ class Source(ABC):
         ------
         batch : Batch
         """
+        size = min(size, max(1, _BATCH_BYTES // (8 * (self.n_features or 1))))
         start = 0
         for X, y, weight in self._read(size, kind):
             self._check_finite(X, start)
@@ -234,3 +244,17 @@ def kind_of(path: Path, dtype: np.dtype[Any]) -> LabelKind:
 def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return float32 for half and single precision, float64 for everything else."""
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def check_width(path: Path, width: int | None) -> None:
+    """Refuse rows of no features, or of more than anybody has; None, where no row tells, is fine."""
+    if width is not None and not 1 <= width <= MAX_WIDTH:
+        raise DataError(f"{path} has rows of {width} features. It should be from 1 to {MAX_WIDTH:,}.")
+
+
+def check_text_label(place: str, text: str) -> str:
+    """Return a label, or refuse it: NumPy drops a NUL at its end, and makes all labels as long as it is."""
+    if "\0" in text or len(text) > MAX_LABEL:
+        what = "holds a NUL character" if "\0" in text else f"has {len(text):,} characters"
+        raise DataError(f"{place}: the label {text[:20]!r} {what}. Labels are texts of at most {MAX_LABEL:,} others.")
+    return text

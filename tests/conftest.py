@@ -1,0 +1,82 @@
+"""Commands in processes of their own, quickly."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+
+@dataclass
+class Command:
+    """A command that was started; `wait` gives its exit code, a negative one for a signal."""
+
+    server: Forks
+    pid: int
+    files: dict[str, Path] = field(default_factory=dict)
+    code: int | None = None
+
+    def wait(self):
+        if self.code is None:
+            self.code = self.server.ask({"wait": self.pid})
+        return self.code
+
+    @property
+    def stdout(self):
+        return self._read("stdout")
+
+    @property
+    def stderr(self):
+        return self._read("stderr")
+
+    def _read(self, name):
+        """Return what was written by now; the process may not have come to open the file."""
+        return self.files[name].read_text(errors="replace") if self.files[name].exists() else ""
+
+
+class Forks:
+    """Starts commands by forking a process that has imported everything; see `forkserver.py`."""
+
+    def __init__(self, folder):
+        self.folder, self.number = folder, 0
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("forkserver.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    def ask(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def start(self, *args, stdout="", stderr="", **options):
+        """Start a command. A stream goes to a file of ours, to another one that is named, or is closed (None)."""
+        self.number += 1
+        files = {name: self.folder / f"{self.number}.{name}" for name in ("stdout", "stderr")}
+        streams = {
+            name: str(files[name]) if where == "" else where for name, where in (("stdout", stdout), ("stderr", stderr))
+        }
+        request = {"args": list(map(str, args)), "cwd": os.getcwd(), "env": {}, **streams, **options}
+        return Command(self, self.ask(request), files)
+
+    def run(self, *args, **options):
+        """Run a command to its end."""
+        command = self.start(*args, **options)
+        command.wait()
+        return command
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory):
+    pytest.importorskip("pyarrow")
+    server = Forks(tmp_path_factory.mktemp("forks"))
+    yield server
+    server.process.stdin.close()
+    server.process.wait()
+    server.process.stdout.close()
