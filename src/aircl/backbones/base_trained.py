@@ -41,15 +41,10 @@ class BaseTrained(Network):
     architecture : {"resnet32", "vit-micro"}
     module : ResNet32 or VisionTransformer
     transform : ImageTransform
-    device : str, default="cpu"
     """
 
-    def __init__(
-        self, name: str, architecture: str, module: SmallNetwork, transform: ImageTransform, *, device: str = "cpu"
-    ) -> None:
-        super().__init__(
-            name, module, transform, width=module.width, architecture=architecture, batch_size=128, device=device
-        )
+    def __init__(self, name: str, architecture: str, module: SmallNetwork, transform: ImageTransform) -> None:
+        super().__init__(name, module, transform, width=module.width, architecture=architecture, batch_size=128)
         self.architecture = architecture
 
     def save(self, path: str | Path) -> None:
@@ -116,7 +111,7 @@ def train_base(
     progress : bool, default=True
         Show a bar on stderr, if that is a terminal.
     device : str, default="cpu"
-        Of the finished backbone; training is done on the CPU.
+        Where to train; the finished backbone is on the CPU.
 
     Returns
     -------
@@ -157,10 +152,10 @@ def train_base(
         progress=progress,
         description=f"base:{architecture} on {len(images):,} images of {len(classes)} classes",
     )
-    return BaseTrained(f"base:{architecture}", architecture, module, transform, device=device)
+    return BaseTrained(f"base:{architecture}", architecture, module.to("cpu"), transform)
 
 
-def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu") -> BaseTrained:
+def load_base(path: str | Path, *, name: str | None = None) -> BaseTrained:
     """Read a backbone that `BaseTrained.save` wrote.
 
     Parameters
@@ -168,7 +163,6 @@ def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu")
     path : str or Path
     name : str, optional
         What the backbone shall be called; by default as when it was saved.
-    device : str, default="cpu"
 
     Returns
     -------
@@ -182,7 +176,7 @@ def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu")
             module.load_state_dict({key: torch.from_numpy(arrays[key]) for key in arrays})
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         raise BackboneError(f"{path} is not a whole file of a base-trained backbone: {error}") from error
-    return BaseTrained(name or f"base:{architecture}", architecture, module, transform, device=device)
+    return BaseTrained(name or f"base:{architecture}", architecture, module, transform)
 
 
 def build(architecture: str, size: int, *, seed: int) -> SmallNetwork:

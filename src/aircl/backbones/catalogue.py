@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from aircl.backbones.backbone import Backbone, BackboneError
 from aircl.backbones.weights import WEIGHTS
@@ -112,7 +112,18 @@ class BackboneInfo:
 BACKBONES: Registry[BackboneEntry] = Registry("backbone")
 
 
-def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Backbone:
+@runtime_checkable
+class Movable(Protocol):
+    """A backbone that computes on a device, in a precision."""
+
+    def to(self, device: str, precision: str) -> Any:
+        """Move there."""
+        ...
+
+
+def create_backbone(
+    name: str, *, example: Batch = None, device: str = "cpu", precision: str = "float32", **options: Any
+) -> Backbone:
     """Make a backbone.
 
     Parameters
@@ -122,6 +133,10 @@ def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Back
         it, for the command line and files: "efficientnet-lite0,size=96".
     example : batch, optional
         Some of the data, for a backbone whose width follows from it ("identity"); others ignore it.
+    device : str, default="cpu"
+        Where a network computes: "auto", "cpu", "cuda", "cuda:1" or "mps". Others compute on the CPU.
+    precision : {"float32", "bfloat16"}, default="float32"
+        Of a network's matrix products. Features of bfloat16 are others, and kept apart.
     **options
         The backbone's own, such as ``size`` of "efficientnet-lite0".
 
@@ -152,14 +167,19 @@ def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Back
         raise BackboneError(f"backbone {name!r} needs {' and '.join(missing)}. Install it: {advice}.")
     if entry.takes_example:
         options["example"] = example
+    device, precision = named.pop("device", device), named.pop("precision", precision)
     try:
         backbone = entry.create(bare, **{**named, **options})
     except TypeError as error:
         if named and (wrong := re.search(r"unexpected keyword argument '(\w+)'", str(error))):
             raise ValueError(f"backbone {bare!r} has no option {wrong[1]!r}, which {name!r} names.") from error
         raise
-    if named:
+    if bare != name:
         backbone.name = name
+    if isinstance(backbone, Movable):
+        backbone.to(device, precision)
+    elif precision != "float32":
+        raise ValueError(f"backbone {name!r} has no precision to choose: it is not a network.")
     return backbone
 
 
@@ -175,8 +195,8 @@ def list_backbones() -> list[BackboneInfo]:
     What takes texts, and what it needs:
 
     >>> from aircl.backbones import list_backbones
-    >>> [(info.name, info.width, info.needs) for info in list_backbones() if "texts" in info.kinds]
-    [('char-ngrams', 1024, None), ('wordllama', 256, 'text')]
+    >>> [(info.name, info.width, info.needs) for info in list_backbones() if info.kinds == ("texts",) and info.width]
+    [('char-ngrams', 1024, None), ('wordllama', 256, 'text'), ('minilm-l6', 384, 'text,torch')]
     """
     return [
         BackboneInfo(
@@ -276,6 +296,26 @@ BACKBONES.register("wordllama")(
         packages=("wordllama",),
     )
 )
+BACKBONES.register("minilm-l6")(
+    BackboneEntry(
+        _when_created("sentences", "minilm_l6"),
+        "all-MiniLM-L6-v2, an encoder of English sentences",
+        ("texts",),
+        width=384,
+        needs="text,torch",
+        packages=("torch", "tokenizers"),
+        weights="minilm-l6",
+    )
+)
+BACKBONES.register("sentence-transformers:NAME")(
+    BackboneEntry(
+        _when_created("sentences", "load_sentence_transformer"),
+        "an encoder of sentences of the Hugging Face hub, downloaded, or in a folder",
+        ("texts",),
+        needs="text,torch",
+        packages=("torch", "tokenizers"),
+    )
+)
 BACKBONES.register("base:resnet32")(
     BackboneEntry(
         _when_created("base_trained", "create"),
@@ -317,8 +357,8 @@ BACKBONES.register("timm:NAME")(
 BACKBONES.register("hf:NAME")(
     BackboneEntry(
         _when_created("huggingface", "load_huggingface"),
-        "a vision model of the Hugging Face hub, downloaded",
-        ("images",),
+        "a model of images or texts of the Hugging Face hub, downloaded",
+        ("images", "texts"),
         needs="hf",
         packages=("torch", "transformers"),
     )

