@@ -116,13 +116,13 @@ BACKBONES: Registry[BackboneEntry] = Registry("backbone")
 class Movable(Protocol):
     """A backbone that computes on a device, in a precision."""
 
-    def to(self, device: str, precision: str) -> Any:
+    def to(self, device: str | None, precision: str) -> Any:
         """Move there."""
         ...
 
 
 def create_backbone(
-    name: str, *, example: Batch = None, device: str = "cpu", precision: str = "float32", **options: Any
+    name: str, *, example: Batch = None, device: str | None = None, precision: str = "float32", **options: Any
 ) -> Backbone:
     """Make a backbone.
 
@@ -133,8 +133,9 @@ def create_backbone(
         it, for the command line and files: "efficientnet-lite0,size=96".
     example : batch, optional
         Some of the data, for a backbone whose width follows from it ("identity"); others ignore it.
-    device : str, default="cpu"
-        Where a network computes: "auto", "cpu", "cuda", "cuda:1" or "mps". Others compute on the CPU.
+    device : str, optional
+        Where a network computes: "auto", "cpu", "cuda", "cuda:1" or "mps"; by default what the environment variable
+        AIRCL_DEVICE says, else "auto". What is not a network computes on the CPU.
     precision : {"float32", "bfloat16"}, default="float32"
         Of a network's matrix products. Features of bfloat16 are others, and kept apart.
     **options

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import nn
 
-from aircl.backbones.backbone import Features
-from aircl.backbones.device import choose_device
+from aircl.backbones.device import choose_device, send
 from aircl.backbones.fingerprint import fingerprint
 
 Precision = Literal["float32", "bfloat16"]
@@ -31,7 +31,7 @@ class FrozenModule:
     Attributes
     ----------
     device : torch.device
-        Where the module is; the CPU until `to` says otherwise.
+        Where the module is: the CPU until `to` says otherwise.
     precision : {"float32", "bfloat16"}
     """
 
@@ -45,13 +45,13 @@ class FrozenModule:
         self.device = torch.device("cpu")
         self.precision: Precision = "float32"
 
-    def to(self, device: str = "cpu", precision: Precision = "float32") -> Self:
+    def to(self, device: str | torch.device | None = None, precision: str = "float32") -> Self:
         """Move the module to a device, and choose how exactly it computes.
 
         Parameters
         ----------
-        device : str, default="cpu"
-            "auto", "cpu", "cuda", "cuda:1" or "mps".
+        device : str or torch.device, optional
+            "auto", "cpu", "cuda", "cuda:1" or "mps"; see `aircl.backbones.device.choose_device`.
         precision : {"float32", "bfloat16"}, default="float32"
             With bfloat16 matrix products have 8 bits: other features, under another fingerprint, and faster where the
             device has instructions for it. Weights stay float32.
@@ -61,7 +61,7 @@ class FrozenModule:
         if precision != self.precision:
             if self.precision != "float32":
                 raise ValueError(f"{self.name} computes in {self.precision} already. Create it anew.")
-            self.precision = precision
+            self.precision = "bfloat16"
             self.fingerprint = fingerprint({}, {"of": self.fingerprint, "precision": precision})
         self.device = choose_device(device)
         self.module.to(self.device)
@@ -69,16 +69,11 @@ class FrozenModule:
 
     def compute(self, batch: torch.Tensor) -> torch.Tensor:
         """Return the features of a prepared batch as a float32 tensor on the device, without gradients."""
-        half = torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
-        with torch.inference_mode(), half:
-            features: torch.Tensor = self.module(batch.to(self.device, non_blocking=True)).float()
+        half = self.precision == "bfloat16"
+        with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16) if half else nullcontext():
+            features: torch.Tensor = self.module(send(batch, self.device)).float()
         return features
 
     def pinned(self, batch: torch.Tensor) -> torch.Tensor:
         """Return a batch in memory that CUDA copies from without waiting, if that is where it goes."""
         return batch.pin_memory() if self.device.type == "cuda" else batch
-
-    def array(self, features: torch.Tensor) -> Features:
-        """Return features as an array."""
-        array: Features = features.cpu().numpy()
-        return array

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from aircl.backbones.backbone import Features
+from aircl.backbones.device import to_array
 from aircl.backbones.frozen import FrozenModule
 from aircl.backbones.transform import ImageTransform
 from aircl.inputs import Batch, Kind
@@ -58,4 +59,4 @@ class Network(FrozenModule):
 
     def forward(self, prepared: torch.Tensor) -> Features:
         """Return the features, a float32 array of shape (n, width)."""
-        return self.array(self.compute(prepared))
+        return to_array(self.compute(prepared))

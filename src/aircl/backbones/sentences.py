@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
 
 from aircl.backbones.backbone import BackboneError, Features
 from aircl.backbones.bert import ACTIVATIONS, BertSentences
+from aircl.backbones.device import to_array
 from aircl.backbones.foreign import advising
 from aircl.backbones.frozen import FrozenModule
 from aircl.backbones.text_batch import check_texts
@@ -67,15 +69,16 @@ class TextNetwork(FrozenModule):
         places: dict[int, list[int]] = defaultdict(list)
         for place, ids in enumerate(tokens):
             places[len(ids)].append(place)
-        return [(group, self.pinned(torch.tensor([tokens[i] for i in group]))) for group in places.values()]
+        return [
+            (group, self.pinned(torch.tensor([tokens[i] for i in group], device="cpu"))) for group in places.values()
+        ]
 
     def forward(self, prepared: list[tuple[list[int], torch.Tensor]]) -> Features:
         """Return the features, a float32 array of shape (n, width)."""
-        n = sum(len(group) for group, _ in prepared)
-        features = torch.zeros((n, self.width), device=self.device)
-        for group, ids in prepared:
-            features[group] = self.compute(ids)
-        return self.array(features)
+        if not prepared:
+            return np.zeros((0, self.width), np.float32)
+        features: Features = to_array(torch.cat([self.compute(ids) for _, ids in prepared]))
+        return features[np.argsort(np.concatenate([group for group, _ in prepared]))]
 
 
 def minilm_l6(name: str = "minilm-l6") -> TextNetwork:

@@ -12,7 +12,7 @@ import typer
 
 from aircl.cli.check_method import as_option
 from aircl.cli.console import reports_problems, say
-from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.options import CacheDirectory, DataDirectory, Device, Json, Quiet
 from aircl.cli.report import report
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def run(
         int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
+    device: Device = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with a run that was stopped; failed jobs are tried again.")
     ] = None,
@@ -99,7 +100,7 @@ def run(
 
     if resume is not None:
         if config or preset or scenario or dataset or changes or method_options or quick or output:
-            raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
+            raise typer.BadParameter("a run is resumed as it was begun: only --data, --device and --cache go with it.")
         directory = RunDirectory(resume)
         configuration = RunConfig.from_mapping(directory.about["config"])
     else:
@@ -110,6 +111,8 @@ def run(
             raise ValueError(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
             )
+    if device is not None:
+        configuration = configuration.changed(device=device)
     _run(configuration, directory.path, data, cache, quiet)
     report(directory.path, json=json)
     if not any(row.metric == "A_last" for row in directory.rows()):

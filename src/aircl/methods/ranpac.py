@@ -78,15 +78,17 @@ class AdaptedRanPac(BasePhaseMethod, RanPac):
         from torch import nn
         from torch.nn.functional import cross_entropy, linear
 
+        from aircl.backbones.device import send
         from aircl.methods.gradient.representation import train
 
-        trunk, pixels = self.empty().train(), rows["inputs"]
+        device, pixels = self.network.device, rows["inputs"]
+        trunk = self.empty().train().to(device)
         classes, codes = torch.unique(rows["labels"], return_inverse=True)
-        head = nn.Parameter(torch.zeros(len(classes), self.network.width))
+        head = nn.Parameter(torch.zeros(len(classes), self.network.width, device=device))
 
         def loss(places: torch.Tensor) -> torch.Tensor:
-            images = self.views.changed(pixels[places], self.generator)
-            return cross_entropy(linear(trunk(images), head), codes[places])
+            images = send(self.views.changed(pixels[places], self.generator), device)
+            return cross_entropy(linear(trunk(images), head), send(codes[places], device))
 
         parameters = [parameter for parameter in trunk.parameters() if parameter.requires_grad]
         train(

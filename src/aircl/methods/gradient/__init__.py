@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
+    from aircl.backbones.device import to_array
     from aircl.methods.gradient.anchor import Anchor
     from aircl.methods.gradient.balanced import BalancedMemory, equidistant, fair_shares
     from aircl.methods.gradient.distillation import distillation_loss
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.optimiser import Optimiser
     from aircl.methods.gradient.reservoir import Reservoir
     from aircl.methods.gradient.rows import Rows, by_class, count, join, nothing, pieces, take
+    from aircl.methods.gradient.state import sent_to
     from aircl.methods.gradient.student import Student
     from aircl.methods.gradient.uncertainty import vote_uncertainty
     from aircl.methods.gradient.views import FeatureViews, ImageViews
@@ -41,7 +43,9 @@ __all__ = [
     "mask_logits",
     "nothing",
     "pieces",
+    "sent_to",
     "take",
+    "to_array",
     "vote_uncertainty",
 ]
 
@@ -53,6 +57,7 @@ __getattr__ = on_demand(
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
         "head": "GrowingHead mask_logits",
+        "state": "sent_to to_array",
         "optimiser": "Optimiser",
         "reservoir": "Reservoir",
         "rows": "Rows by_class count join nothing pieces take",

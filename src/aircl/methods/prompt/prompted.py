@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from aircl.backbones.device import send
 from aircl.backbones.vit import Block, Prefix, VisionTransformer, insert
 from aircl.methods.gradient.student import Student
 
@@ -65,12 +66,12 @@ class PromptedViT(Student):
     def query(self, images: torch.Tensor) -> torch.Tensor:
         """Return the class tokens that the ViT gives without prompts, shape (n, width); no gradient."""
         with torch.no_grad():
-            queries: torch.Tensor = self.trunk(images)
+            queries: torch.Tensor = self.trunk(send(images, self.head.weight.device))
         return queries
 
     def see(self, images: torch.Tensor, guidance: Guidance) -> torch.Tensor:
         """Return features of shape (n, width) of images of shape (n, 3, size, size)."""
-        tokens = self.trunk.embed(images)
+        tokens = self.trunk.embed(send(images, self.head.weight.device))
         if guidance.tokens is None:
             return self.trunk.forward_tokens(tokens, guidance.prefixes)[:, 0]
         seen = self.trunk.forward_tokens(insert(tokens, guidance.tokens), guidance.prefixes)
@@ -85,7 +86,7 @@ class PromptedViT(Student):
         self.head.grow(state["classes"])
         own = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         for name, tensor in state["weights"].items():
-            own[name].data = tensor.clone()
+            own[name].data = send(tensor.clone(), own[name].device)
 
 
 def through_block(block: Block, prompts: torch.Tensor) -> Prefix:
@@ -100,4 +101,4 @@ def through_block(block: Block, prompts: torch.Tensor) -> Prefix:
 
 def draw_prompts(*shape: int, generator: torch.Generator) -> nn.Parameter:
     """Return a parameter drawn uniformly from -1 to 1."""
-    return nn.Parameter(torch.empty(shape).uniform_(-1, 1, generator=generator))
+    return nn.Parameter(torch.empty(shape, device="cpu").uniform_(-1, 1, generator=generator))
