@@ -67,6 +67,9 @@ def run(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
     device: Device = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print jobs, sizes and an estimate of the time here; run nothing.")
+    ] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with a run that was stopped; failed jobs are tried again.")
     ] = None,
@@ -113,6 +116,12 @@ def run(
             )
     if device is not None:
         configuration = configuration.changed(device=device)
+    if dry_run:
+        from aircl.benchmark.plan import make_plan
+        from aircl.cli.plan import show_plan
+
+        show_plan(make_plan(configuration, data=data), json)
+        return
     _run(configuration, directory.path, data, cache, quiet)
     report(directory.path, json=json)
     if not any(row.metric == "A_last" for row in directory.rows()):

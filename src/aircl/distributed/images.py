@@ -101,7 +101,7 @@ class ImageSource(Source):
 
 
 def open_images(
-    folder: Path, name: str, shard_images: int = SHARD_IMAGES, device: str | None = None
+    folder: Path, name: str, shard_images: int = SHARD_IMAGES, *, device: str | None = None
 ) -> tuple[list[Source], FrozenBackbone]:
     """Return the images of a folder in shards.
 
