@@ -189,6 +189,8 @@ def _count(
             samples + n_test if on_images else 0
         ), expanded + moments + solves + evaluations * n_test * f * n_classes
     passes = options.get("updates", 1) if experiment.online else options.get("epochs", 1)
+    # Every batch is accompanied by samples of a memory, if there is one; DAP passes over a phase in two stages.
+    passes *= (1 + options.get("replay", 0) / experiment.batch_size) * getattr(METHODS[method], "stages", 1)
     if not on_images:
         return 0, TRAINED * 2 * samples * passes * width * n_classes + evaluations * n_test * width * n_classes
     # Of the test samples half are of exposed classes, the mean over a stream; prompts look at all samples once before.

@@ -61,6 +61,7 @@ class DAP(PromptMethod):
     """
 
     queried = False
+    stages = 2
     Options = DAPOptions
     options: DAPOptions
 
