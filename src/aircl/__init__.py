@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RecursiveACILClassifier,
         SLDAClassifier,
     )
+    from aircl.embedding import Embedding
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
@@ -33,6 +34,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Embedding",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",
@@ -52,6 +54,7 @@ __getattr__ = on_demand(
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
         "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier",
+        "embedding": "Embedding",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },
