@@ -43,6 +43,36 @@ def test_devices_that_are_not_there(monkeypatch, name, message):
         choose_device(name)
 
 
+def test_batches_go_to_cuda_from_pinned_memory_without_waiting():
+    """No such device is needed to see what would be asked of a tensor."""
+    import torch
+
+    from aircl.backbones.device import send
+
+    class Asked:
+        device = torch.device("cpu")
+
+        def __init__(self):
+            self.calls = []
+
+        def is_pinned(self):
+            return "pin_memory" in self.calls
+
+        def pin_memory(self):
+            self.calls.append("pin_memory")
+            return self
+
+        def to(self, device, non_blocking):
+            self.calls.append((str(device), non_blocking))
+            return self
+
+    assert send(Asked(), torch.device("cuda:1")).calls == ["pin_memory", ("cuda:1", True)]
+    pinned = Asked().pin_memory()
+    assert send(pinned, torch.device("cuda")).calls == ["pin_memory", ("cuda", True)]
+    assert send(Asked(), torch.device("mps")).calls == [("mps", False)]
+    assert send(Asked(), torch.device("cpu")).calls == []
+
+
 def test_the_simulation_notices_what_a_device_would(far):
     import torch
 

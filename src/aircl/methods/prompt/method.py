@@ -168,7 +168,8 @@ class PromptMethod(GradientMethod):
         if not isinstance(module, VisionTransformer):
             got = "none" if backbone is None else repr(backbone.name)
             raise IncompatibleError(
-                "prompts enter a plain ViT: base:vit-micro, which is trained on the first phase, checkpoint:FILE with "
-                f"timm's weights, or a ViT or DeiT of timm: or hf:. It got {got}."
+                "prompts enter a plain ViT: base:vit-micro, which is trained on the first phase, dinov2-s-mri, "
+                "checkpoint:FILE with the weights of a ViT, DeiT or DINOv2, or one of these of timm: or hf:. It got "
+                f"{got}."
             )
         return module
