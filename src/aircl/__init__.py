@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SLDAClassifier,
         Snapshot,
     )
+    from aircl.embedding import Embedding
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
@@ -34,6 +35,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Embedding",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",
@@ -54,6 +56,7 @@ __getattr__ = on_demand(
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
         "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "embedding": "Embedding",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },

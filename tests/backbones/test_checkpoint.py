@@ -102,8 +102,10 @@ def test_missing_unknown_and_misshapen_weights_are_named(tmp_path, weights):
     without = {name: value for name, value in weights.items() if name != "blocks.1.attn.qkv.bias"}
     with pytest.raises(BackboneError, match=r"vit.pth is not a plain .*: missing: blocks.1.attn.qkv.bias"):
         load(path, without)
-    with pytest.raises(BackboneError, match=r"unknown: blocks.0.ls1.gamma"):
-        load(path, {**weights, "blocks.0.ls1.gamma": torch.ones(24)})
+    with pytest.raises(BackboneError, match=r"unknown: blocks.0.attn.q_norm.weight"):
+        load(path, {**weights, "blocks.0.attn.q_norm.weight": torch.ones(6)})
+    with pytest.raises(BackboneError, match=r"missing: blocks.0.ls2.gamma, blocks.1.ls2.gamma, blocks.2"):
+        load(path, {**weights, "blocks.0.ls1.gamma": torch.ones(24), "blocks.1.ls1.gamma": torch.ones(24)})
     with pytest.raises(BackboneError, match=r"of another shape: norm.bias \(5,\) instead of \(24,\)"):
         load(path, {**weights, "norm.bias": torch.zeros(5)})
     with pytest.raises(BackboneError, match=r"pos_embed \(1, 12, 24\) instead of \(1, 10, 24\)"):

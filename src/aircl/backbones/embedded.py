@@ -20,7 +20,7 @@ WIDTH = 1280
 BATCH_SIZE = 16
 
 
-def efficientnet_lite0(name: str = "efficientnet-lite0", *, size: int = 224, device: str = "cpu") -> Network:
+def efficientnet_lite0(name: str = "efficientnet-lite0", *, size: int = 224) -> Network:
     """Make the backbone.
 
     Parameters
@@ -28,7 +28,6 @@ def efficientnet_lite0(name: str = "efficientnet-lite0", *, size: int = 224, dev
     name : str
     size : int, default=224
         Height and width that images are resized to; the network was trained at 224.
-    device : str, default="cpu"
 
     Returns
     -------
@@ -52,7 +51,6 @@ def efficientnet_lite0(name: str = "efficientnet-lite0", *, size: int = 224, dev
         width=WIDTH,
         architecture="efficientnet-lite0",
         batch_size=BATCH_SIZE,
-        device=device,
     )
     fold_batch_norms(network)
     return backbone

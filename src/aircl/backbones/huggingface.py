@@ -1,4 +1,4 @@
-"""Vision models of the Hugging Face hub, by name or by folder."""
+"""Models of the Hugging Face hub, of images and of texts, by name or by folder."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from torch import nn
 
 from aircl.backbones.foreign import advising, own_vit
 from aircl.backbones.network import Network
+from aircl.backbones.sentences import TextNetwork
 from aircl.backbones.transform import IMAGENET_MEAN, IMAGENET_STD, ImageTransform
 
-# From the names of transformers' ViT and DeiT to timm's; query, key and value are joined after that.
+# From the names of transformers' ViT, DeiT and DINOv2 to timm's; query, key and value are joined after that.
 NAMES = (
-    (r"^(vit|deit)\.", ""),
+    (r"^(vit|deit|dinov2|dinov2_with_registers)\.", ""),
+    (r"^embeddings\.(mask_token|register_tokens)$", r"\1"),
+    (r"\.layer_scale(\d)\.lambda1$", r".ls\1.gamma"),
     (r"^embeddings\.cls_token$", "cls_token"),
     (r"^embeddings\.distillation_token$", "dist_token"),
     (r"^embeddings\.position_embeddings$", "pos_embed"),
     (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
-    (r"^encoder\.layer\.(\d+)\.", r"blocks.\1."),
+    (r"^(encoder\.)?layers?\.(\d+)\.", r"blocks.\2."),
     (r"\.attention\.attention\.(query|key|value)\.", r".attn.\1."),
     (r"\.attention\.output\.dense\.", ".attn.proj."),
+    # Since version 5 of transformers.
+    (r"\.attention\.q_proj\.", ".attn.query."),
+    (r"\.attention\.k_proj\.", ".attn.key."),
+    (r"\.attention\.v_proj\.", ".attn.value."),
+    (r"\.attention\.o_proj\.", ".attn.proj."),
     (r"\.intermediate\.dense\.", ".mlp.fc1."),
     (r"\.output\.dense\.", ".mlp.fc2."),
     (r"\.layernorm_before\.", ".norm1."),
@@ -34,20 +42,19 @@ NAMES = (
 )
 
 
-def load_huggingface(name: str, *, device: str = "cpu") -> Network:
-    """Make a backbone of a vision model of transformers.
+def load_huggingface(name: str) -> Network | TextNetwork:
+    """Make a backbone of a model of transformers.
 
     Parameters
     ----------
     name : str
         "hf:NAME", a model of the hub (downloaded when it is not in the cache) or a folder.
-    device : str, default="cpu"
 
     Returns
     -------
-    backbone : Network
-        The features are the first token of the last layer for transformers, the mean over places for others. A plain
-        ViT is rebuilt as a `VisionTransformer`.
+    backbone : Network or TextNetwork
+        Of images, the features are the first token of the last layer for transformers, the mean over places for
+        others; a plain ViT is rebuilt as a `VisionTransformer`. Of texts, they are the mean of the last layer's tokens.
 
     Notes
     -----
@@ -60,6 +67,8 @@ def load_huggingface(name: str, *, device: str = "cpu") -> Network:
         from transformers.utils import cached_file
 
         model = AutoModel.from_pretrained(source).eval()
+        if getattr(model, "main_input_name", "pixel_values") == "input_ids":
+            return _of_texts(name, source, model)
         transform = read_transform(json.loads(Path(cached_file(source, "preprocessor_config.json")).read_text()))
         features = FirstTokenOrMean(model)
         heads = getattr(model.config, "num_attention_heads", None)
@@ -68,7 +77,41 @@ def load_huggingface(name: str, *, device: str = "cpu") -> Network:
         module = own_vit(features, weights, heads=heads, size=transform.size, eps=eps) or features
         with torch.inference_mode():
             width = module(torch.zeros(1, 3, transform.size, transform.size)).shape[-1]
-    return Network(name, module, transform, width=width, architecture=name, device=device)
+    return Network(name, module, transform, width=width, architecture=name)
+
+
+def _of_texts(name: str, source: str, model: nn.Module) -> TextNetwork:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    config: Any = model.config
+    length = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", tokenizer.model_max_length))
+
+    def tokenize(texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
+        return ids
+
+    parts = {"backbone": name, "tokenizer": tokenizer.backend_tokenizer.to_str(), "length": length}
+    return TextNetwork(name, MeanToken(model), tokenize, parts, width=config.hidden_size)
+
+
+class MeanToken(nn.Module):
+    """The features of a text model of transformers.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Its output has a ``last_hidden_state``.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return features of shape (n, width) for texts of one length, int64 tokens of shape (n, t)."""
+        last: torch.Tensor = self.model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        return last.mean(1)
 
 
 class FirstTokenOrMean(nn.Module):

@@ -1,4 +1,4 @@
-"""A torch module as a frozen backbone."""
+"""A torch module as a frozen backbone of images."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import torch
 from torch import nn
 
 from aircl.backbones.backbone import Features
-from aircl.backbones.fingerprint import fingerprint
+from aircl.backbones.device import to_array
+from aircl.backbones.frozen import FrozenModule
 from aircl.backbones.transform import ImageTransform
 from aircl.inputs import Batch, Kind
 
 
-class Network:
+class Network(FrozenModule):
     """A module from images to features, and the transform before it.
 
     Parameters
@@ -26,8 +27,6 @@ class Network:
     architecture : str
         What the weights mean; part of the fingerprint.
     batch_size : int, default=32
-    device : str, default="cpu"
-        Where to compute.
 
     Attributes
     ----------
@@ -47,26 +46,17 @@ class Network:
         width: int,
         architecture: str,
         batch_size: int = 32,
-        device: str = "cpu",
     ) -> None:
-        module.eval().requires_grad_(False)
-        self.name = name
-        self.width = width
-        self.batch_size = batch_size
-        self.fingerprint = fingerprint(
-            module.state_dict(), {"architecture": architecture, "transform": transform.parameters()}
-        )
+        parts = {"architecture": architecture, "transform": transform.parameters()}
+        super().__init__(name, module, parts, width=width, batch_size=batch_size)
         self.transform = transform
         # The stubs of PyTorch do not know this argument.
-        self.module = module.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._device = device
+        self.module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def prepare(self, inputs: Batch) -> torch.Tensor:
-        """Transform a batch of images to a tensor of shape (n, 3, size, size)."""
-        return self.transform(inputs)
+        """Transform a batch of images to a tensor of shape (n, 3, size, size), in the memory of the CPU."""
+        return self.pinned(self.transform(inputs))
 
     def forward(self, prepared: torch.Tensor) -> Features:
         """Return the features, a float32 array of shape (n, width)."""
-        with torch.inference_mode():
-            features: Features = self.module(prepared.to(self._device)).float().cpu().numpy()
-        return features
+        return to_array(self.compute(prepared))

@@ -9,7 +9,7 @@ from aircl.backbones.network import Network
 from aircl.backbones.transform import ImageTransform
 
 
-def load_timm(name: str, *, pretrained: bool = True, device: str = "cpu") -> Network:
+def load_timm(name: str, *, pretrained: bool = True) -> Network:
     """Make a backbone of a timm model.
 
     Parameters
@@ -18,7 +18,6 @@ def load_timm(name: str, *, pretrained: bool = True, device: str = "cpu") -> Net
         "timm:NAME", as in ``timm.list_models(pretrained=True)``.
     pretrained : bool, default=True
         Whether to load weights; they are downloaded when they are not in timm's cache.
-    device : str, default="cpu"
 
     Returns
     -------
@@ -40,4 +39,4 @@ def load_timm(name: str, *, pretrained: bool = True, device: str = "cpu") -> Net
         module = own_vit(model, model.state_dict(), heads=heads, size=size) or model
         with torch.inference_mode():
             width = module(torch.zeros(1, 3, size, size)).shape[-1]
-    return Network(name, module, transform, width=width, architecture=name, device=device)
+    return Network(name, module, transform, width=width, architecture=name)

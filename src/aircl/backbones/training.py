@@ -28,6 +28,7 @@ def train_classifier(
     flip: bool,
     progress: bool,
     description: str,
+    device: torch.device | str = "cpu",
 ) -> None:
     """Train a module in place, below a linear head that is thrown away.
 
@@ -58,9 +59,13 @@ def train_classifier(
         Show a bar on stderr, if that is a terminal.
     description : str
         Left of the bar.
+    device : torch.device or str, default="cpu"
+        Where to train; the module is moved there and stays there.
     """
     n_classes = int(labels.max()) + 1
-    head = torch.zeros(n_classes, width, requires_grad=True), torch.zeros(n_classes, requires_grad=True)
+    module.to(device)
+    pixels, labels = pixels.to(device), labels.to(device)
+    head = [torch.zeros(shape, device=device, requires_grad=True) for shape in ((n_classes, width), (n_classes,))]
     parameters = [*module.parameters(), *head]
     optimiser = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.05)
     batches = ceil(len(labels) / batch_size)
@@ -72,8 +77,9 @@ def train_classifier(
     with _bar(progress) as bar:
         task = bar.add_task(description, total=steps, loss="")
         for _ in range(epochs):
-            order = torch.randperm(len(labels), generator=generator)
-            for rows in order.tensor_split(batches):
+            # Drawn on the CPU, so that every device trains on the same batches.
+            order = torch.randperm(len(labels), generator=generator, device="cpu")
+            for rows in order.to(device).tensor_split(batches):
                 images = augment(normalise(pixels[rows]), generator, shift=shift, flip=flip)
                 loss = cross_entropy(linear(module(images), *head), labels[rows], label_smoothing=0.1)
                 optimiser.zero_grad()
@@ -92,6 +98,7 @@ def augment(images: torch.Tensor, generator: torch.Generator, *, shift: int, fli
     ----------
     images : tensor of shape (n, channels, size, size)
     generator : torch.Generator
+        Of the CPU, whatever device the images are on.
     shift : int
     flip : bool
 
@@ -101,13 +108,16 @@ def augment(images: torch.Tensor, generator: torch.Generator, *, shift: int, fli
     """
     n, _, _, size = images.shape
     ground = pad(images, (shift,) * 4).permute(0, 2, 3, 1)
-    top, left = torch.randint(2 * shift + 1, (2, n, 1), generator=generator)
-    places = torch.arange(size)
+    device = images.device
+    top, left = torch.randint(2 * shift + 1, (2, n, 1), generator=generator, device="cpu").to(device)
+    places = torch.arange(size, device=device)
     rows, columns = top + places, left + places
     if flip:
-        mirrored = torch.rand((n, 1), generator=generator) < 0.5
+        mirrored = torch.rand((n, 1), generator=generator, device="cpu").to(device) < 0.5
         columns = torch.where(mirrored, columns.flip(1), columns)
-    return ground[torch.arange(n).view(n, 1, 1), rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    return ground[torch.arange(n, device=device).view(n, 1, 1), rows[:, :, None], columns[:, None, :]].permute(
+        0, 3, 1, 2
+    )
 
 
 def _bar(progress: bool) -> Progress:

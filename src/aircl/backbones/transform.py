@@ -67,7 +67,7 @@ class ImageTransform:
     def resize(self, inputs: Batch) -> torch.Tensor:
         """Return a uint8 tensor of shape (n, 3, size, size), in channels_last order."""
         result = torch.empty(
-            (len(inputs), 3, self.size, self.size), dtype=torch.uint8, memory_format=torch.channels_last
+            (len(inputs), 3, self.size, self.size), dtype=torch.uint8, device="cpu", memory_format=torch.channels_last
         )
         for places, images in group_by_size(inputs):
             colour = np.broadcast_to(images, (*images.shape[:-1], 3))
@@ -77,7 +77,9 @@ class ImageTransform:
 
     def normalise(self, pixels: torch.Tensor) -> torch.Tensor:
         """Return (pixels / 255 - mean) / std in float32."""
-        mean, std = (torch.tensor(values).mul(255).view(3, 1, 1) for values in (self.mean, self.std))
+        mean, std = (
+            torch.tensor(values, device=pixels.device).mul(255).view(3, 1, 1) for values in (self.mean, self.std)
+        )
         return pixels.float().sub_(mean).div_(std)
 
     def _resize(self, images: torch.Tensor) -> torch.Tensor:

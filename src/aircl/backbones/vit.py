@@ -1,4 +1,4 @@
-"""A vision transformer that reads timm's weights and lets prompts in."""
+"""A vision transformer that takes the weights of ViT, DeiT and DINOv2, and lets prompts in."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ class Attention(nn.Module):
         return attended
 
 
+class LayerScale(nn.Module):
+    """A learned factor for each feature.
+
+    Parameters
+    ----------
+    width : int
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(width))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return tokens of the same shape (n, t, width)."""
+        return tokens * self.gamma
+
+
 class Block(nn.Module):
     """Attention and a two-layer perceptron, each on normalised tokens and added to them.
 
@@ -50,26 +67,30 @@ class Block(nn.Module):
         Of the layer between.
     eps : float
         Of the layer normalisations.
+    layer_scale : bool, default=False
+        Whether what is added is scaled feature by feature.
     """
 
-    def __init__(self, width: int, heads: int, mlp_width: int, eps: float) -> None:
+    def __init__(self, width: int, heads: int, mlp_width: int, eps: float, layer_scale: bool = False) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, eps=eps)
         self.attn = Attention(width, heads)
+        self.ls1 = LayerScale(width) if layer_scale else nn.Identity()
         self.norm2 = nn.LayerNorm(width, eps=eps)
         self.mlp = nn.Sequential(
             OrderedDict(fc1=nn.Linear(width, mlp_width), act=nn.GELU(), fc2=nn.Linear(mlp_width, width))
         )
+        self.ls2 = LayerScale(width) if layer_scale else nn.Identity()
 
     def forward(self, tokens: torch.Tensor, prefix: Prefix | None = None) -> torch.Tensor:
         """Return tokens of the same shape (n, t, width)."""
-        tokens = tokens + self.attn(self.norm1(tokens), prefix)
-        change: torch.Tensor = self.mlp(self.norm2(tokens))
+        tokens = tokens + self.ls1(self.attn(self.norm1(tokens), prefix))
+        change: torch.Tensor = self.ls2(self.mlp(self.norm2(tokens)))
         return tokens + change
 
 
 class VisionTransformer(nn.Module):
-    """ViT [1]_ or DeiT [2]_ without its classifier; the state dict has timm's names.
+    """ViT [1]_, DeiT [2]_ or DINOv2 [3]_ without its classifier; the state dict has timm's and DINOv2's names.
 
     Parameters
     ----------
@@ -85,6 +106,14 @@ class VisionTransformer(nn.Module):
         4 * width by default.
     distilled : bool, default=False
         Whether a distillation token follows the class token, as in distilled DeiT.
+    registers : int, default=0
+        Number of register tokens [4]_, which have no position and stand before the patches.
+    layer_scale : bool, default=False
+        Whether what a block adds is scaled feature by feature.
+    position_offset : float, optional
+        How position embeddings are interpolated to another image size. None: bicubic and antialiased, as timm and
+        DINOv2 with registers do. A number: without antialiasing, sampled as if the grid had that many more patches a
+        side; DINOv2 without registers has 0.1.
     eps : float, default=1e-6
         Of the layer normalisations.
 
@@ -98,6 +127,8 @@ class VisionTransformer(nn.Module):
     ----------
     .. [1] Dosovitskiy et al. "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale." ICLR 2021.
     .. [2] Touvron et al. "Training data-efficient image transformers & distillation through attention." ICML 2021.
+    .. [3] Oquab et al. "DINOv2: Learning Robust Visual Features without Supervision." TMLR 2024.
+    .. [4] Darcet et al. "Vision Transformers Need Registers." ICLR 2024.
 
     Examples
     --------
@@ -124,6 +155,9 @@ class VisionTransformer(nn.Module):
         heads: int,
         mlp_width: int | None = None,
         distilled: bool = False,
+        registers: int = 0,
+        layer_scale: bool = False,
+        position_offset: float | None = None,
         eps: float = 1e-6,
     ) -> None:
         super().__init__()
@@ -134,14 +168,16 @@ class VisionTransformer(nn.Module):
         self.patch_size = patch_size
         self.width = width
         self.heads = heads
+        self.position_offset = position_offset
         self.grid = image_size // patch_size
         self.patch_embed = nn.Sequential(
             OrderedDict(proj=nn.Conv2d(3, width, kernel_size=patch_size, stride=patch_size))
         )
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.dist_token = nn.Parameter(torch.zeros(1, 1, width)) if distilled else None
+        self.register_tokens = nn.Parameter(torch.zeros(1, registers, width)) if registers else None
         self.pos_embed = nn.Parameter(torch.zeros(1, 1 + distilled + self.grid**2, width))
-        self.blocks = nn.ModuleList(Block(width, heads, mlp_width or 4 * width, eps) for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(width, heads, mlp_width or 4 * width, eps, layer_scale) for _ in range(depth))
         self.norm = nn.LayerNorm(width, eps=eps)
         self._initialise()
 
@@ -160,7 +196,7 @@ class VisionTransformer(nn.Module):
         Returns
         -------
         tokens : tensor of shape (n, 1 + patches, width)
-            The class token, the distillation token if there is one, the patches row by row.
+            The class token, the distillation token or registers if there are any, the patches row by row.
         """
         n, _, *sides = images.shape
         if any(side == 0 or side % self.patch_size for side in sides):
@@ -171,7 +207,8 @@ class VisionTransformer(nn.Module):
         patches = self.patch_embed(images)
         leading = [token.expand(n, -1, -1) for token in (self.cls_token, self.dist_token) if token is not None]
         tokens = torch.cat([*leading, patches.flatten(2).transpose(1, 2)], dim=1)
-        return tokens + self._positions(patches.shape[2], patches.shape[3])
+        tokens = tokens + self._positions(patches.shape[2], patches.shape[3])
+        return tokens if self.register_tokens is None else insert(tokens, self.register_tokens.expand(n, -1, -1))
 
     def forward_tokens(self, tokens: torch.Tensor, prefixes: Mapping[int, Prefix] | None = None) -> torch.Tensor:
         """Send tokens through all blocks and the last normalisation.
@@ -202,7 +239,11 @@ class VisionTransformer(nn.Module):
             return self.pos_embed
         leading, patches = self.pos_embed.tensor_split([self.pos_embed.shape[1] - self.grid**2], dim=1)
         grid = patches.transpose(1, 2).reshape(1, -1, self.grid, self.grid)
-        grid = interpolate(grid, size=(rows, columns), mode="bicubic", antialias=True)
+        if self.position_offset is None:
+            grid = interpolate(grid, size=(rows, columns), mode="bicubic", antialias=True)
+        else:
+            scale = tuple((side + self.position_offset) / self.grid for side in (rows, columns))
+            grid = interpolate(grid, scale_factor=scale, mode="bicubic")
         return torch.cat([leading, grid.flatten(2).transpose(1, 2)], dim=1)
 
     def _initialise(self) -> None:
@@ -211,7 +252,7 @@ class VisionTransformer(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
         # As large as what stands beside them, so that few samples are enough to learn where a patch is.
-        for token in (self.cls_token, self.dist_token, self.pos_embed):
+        for token in (self.cls_token, self.dist_token, self.pos_embed, self.register_tokens):
             if token is not None:
                 nn.init.normal_(token)
 

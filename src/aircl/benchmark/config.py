@@ -60,6 +60,8 @@ class Experiment:
     batch_size : int
     evaluate_every : int or None
         Training samples between evaluations for A_auc; None: at phase ends only.
+    device : str or None
+        Where networks compute: "auto", "cpu", "cuda", "cuda:1" or "mps"; None: AIRCL_DEVICE, else "auto".
     unfreeze : bool
         Whether methods that can train the backbone do so, each a copy of its own.
     method_options : mapping of str to mapping
@@ -87,6 +89,7 @@ class Experiment:
     gamma: Gamma = "auto"
     batch_size: int = 64
     evaluate_every: int | None = None
+    device: str | None = None
     unfreeze: bool = False
     method_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)
 

@@ -217,6 +217,7 @@ class Runner:
             buffer=experiment.buffer,
             gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
             backbone=backbone if on_images else None,
+            device=experiment.device,
             options=options,
         )
         if experiment.gamma == "grid" and method_class.analytic:
@@ -253,7 +254,7 @@ class Runner:
     def _backbone(self, spec: Spec, dataset: Dataset, stream: Stream) -> Backbone:
         name, train = spec.experiment.backbone, dataset.train
         if not name.startswith("base:"):
-            return create_backbone(name, example=train.inputs[np.arange(1)])
+            return create_backbone(name, example=train.inputs[np.arange(1)], device=spec.experiment.device)
         return base_backbone(
             name,
             train.inputs,
@@ -261,6 +262,7 @@ class Runner:
             train.fingerprint,
             stream.phases[0].train,
             training=lambda n_images, n_classes: self.listener.training(name, n_images, n_classes),
+            device=spec.experiment.device,
             seed=spec.seed,
         )
 

@@ -13,7 +13,7 @@ import typer
 
 from aircl.cli.console import print_json, reports_problems, say
 from aircl.cli.datasets import open_dataset
-from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.options import CacheDirectory, DataDirectory, Device, Json, Quiet
 from aircl.cli.sources import weight_files
 from aircl.storage.writing import check_output, replacing
 
@@ -44,6 +44,7 @@ def features(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the stream and of a base: backbone.")] = 0,
     epochs: Annotated[int, typer.Option(metavar="N", min=0, help="Epochs that a base: backbone is trained for.")] = 30,
+    device: Device = None,
     cache: CacheDirectory = None,
     output: Annotated[
         Path | None,
@@ -62,7 +63,7 @@ def features(
     source = open_dataset(dataset, data)
     if output is not None:
         check_output(output, inputs=[*source.files, *weight_files(backbone)])
-    network = _open_backbone(backbone, source, scenario, seed, epochs, quiet)
+    network = _open_backbone(backbone, source, scenario, seed, epochs, quiet, device)
     if source.kind not in network.kinds:
         raise ValueError(f"{source.name} has {source.kind}, but {backbone} takes {' or '.join(network.kinds)}.")
     extracted, facts = _extract(source, network, cache, quiet)
@@ -75,7 +76,9 @@ def features(
             typer.echo(f"{split}: {fact['rows']:,} x {fact['width']} in {fact['file']}")
 
 
-def _open_backbone(name: str, source: Dataset, scenario: str | None, seed: int, epochs: int, quiet: bool) -> Backbone:
+def _open_backbone(
+    name: str, source: Dataset, scenario: str | None, seed: int, epochs: int, quiet: bool, device: str | None
+) -> Backbone:
     """Make the backbone; one that is trained on a base phase gets that of the scenario."""
     import numpy as np
 
@@ -84,7 +87,7 @@ def _open_backbone(name: str, source: Dataset, scenario: str | None, seed: int, 
     if not name.startswith("base:"):
         if scenario is not None:
             raise ValueError(f"--scenario is for backbones that are trained on its first phase (base:), not {name}.")
-        return create_backbone(name, example=source.train.inputs[np.arange(1)])
+        return create_backbone(name, example=source.train.inputs[np.arange(1)], device=device)
     if scenario is None:
         raise ValueError(f"{name} is trained on the first phase of a stream. Say which: --scenario cil,phases=10.")
     from aircl.backbones.base_cache import base_backbone
@@ -106,6 +109,7 @@ def _open_backbone(name: str, source: Dataset, scenario: str | None, seed: int, 
         base,
         training=training,
         progress=not quiet,
+        device=device,
         seed=seed,
         epochs=epochs,
     )

@@ -22,6 +22,7 @@ from aircl.cli.options import (
     BATCH_ROWS,
     FILE_TYPES,
     BatchRows,
+    Device,
     Features,
     Json,
     MaybeLabel,
@@ -73,6 +74,7 @@ def learn(
     backbone: Annotated[
         str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`, for folders of images.")
     ] = None,
+    device: Device = None,
     method: Annotated[
         Method | None, typer.Option(help="AIR weighs classes alike, ACIL samples.", show_default="air")
     ] = None,
@@ -177,7 +179,7 @@ def learn(
         is_new = not model.__sklearn_is_fitted__()
         names = take_feature_names(model)
         request = Request(label, features, names, sample_weight)
-        sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone)
+        sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone, device)
         check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
         check_backbone(model, network)
         reading = Reading(sources, quiet)

@@ -37,6 +37,16 @@ CacheDirectory = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", help="Where features are kept.", show_default="features below AIRCL_CACHE"),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda[:I]|mps",
+        help="Where networks compute.",
+        envvar="AIRCL_DEVICE",
+        show_default="auto",
+    ),
+]
 DataDirectory = Annotated[
     str | None,
     typer.Option(

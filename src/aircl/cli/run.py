@@ -12,7 +12,7 @@ import typer
 
 from aircl.cli.check_method import as_option
 from aircl.cli.console import reports_problems, say
-from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.options import CacheDirectory, DataDirectory, Device, Json, Quiet
 from aircl.cli.report import report
 from aircl.storage.text import visible
 
@@ -67,6 +67,10 @@ def run(
         int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
+    device: Device = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print jobs, sizes and an estimate of the time here; run nothing.")
+    ] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with a run that was stopped; failed jobs are tried again.")
     ] = None,
@@ -100,7 +104,7 @@ def run(
 
     if resume is not None:
         if config or preset or scenario or dataset or changes or method_options or quick or output:
-            raise typer.BadParameter("a run is resumed as it was begun: only --data and --cache go with it.")
+            raise typer.BadParameter("a run is resumed as it was begun: only --data, --device and --cache go with it.")
         directory = RunDirectory(resume)
         configuration = RunConfig.from_mapping(directory.about.get("config", {}))
     else:
@@ -111,6 +115,14 @@ def run(
             raise ValueError(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
             )
+    if device is not None:
+        configuration = configuration.changed(device=device)
+    if dry_run:
+        from aircl.benchmark.plan import make_plan
+        from aircl.cli.plan import show_plan
+
+        show_plan(make_plan(configuration, data=data), json)
+        return
     _run(configuration, directory.path, data, cache, quiet)
     if json or not quiet:
         report(directory.path, json=json)

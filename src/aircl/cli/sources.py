@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def open_sources(
-    arguments: list[str], request: Request, n_features: int | None, backbone: str | None
+    arguments: list[str],
+    request: Request,
+    n_features: int | None,
+    backbone: str | None,
+    device: str | None = None,
 ) -> tuple[list[Source], dict[str, str] | None]:
     """Look into everything that is to be read.
 
@@ -26,6 +30,8 @@ def open_sources(
     n_features : int or None
         The width to expect.
     backbone : str or None
+    device : str or None
+        Where it computes.
 
     Returns
     -------
@@ -45,7 +51,7 @@ def open_sources(
     if backbone is not None and len(folders) < len(arguments):
         raise typer.BadParameter("it is for folders of images; rows have their features.", param_hint="--backbone")
     if folders:
-        return _open_folders(folders, str(backbone), n_features)
+        return _open_folders(folders, str(backbone), n_features, device)
     entries = [text for text in arguments if is_entry(text)]
     paths = expand_patterns([text for text in arguments if text not in entries])
     if paths and request.label is None:
@@ -81,7 +87,7 @@ def weight_files(backbone: str | None) -> list[Path]:
 
 
 def _open_folders(
-    folders: list[str], backbone: str, n_features: int | None
+    folders: list[str], backbone: str, n_features: int | None, device: str | None
 ) -> tuple[list[Source], dict[str, str] | None]:
     from aircl.data.arrays import DataError
     from aircl.distributed.images import open_images
@@ -91,7 +97,7 @@ def _open_folders(
     for folder, place in zip(folders, places, strict=True):
         if places.count(place) > 1 or any(other in place.parents for other in places):
             raise DataError(f"{folder} is given more than once, and its images would be counted as often.")
-        found, frozen = open_images(Path(folder), backbone)
+        found, frozen = open_images(Path(folder), backbone, device=device)
         if n_features not in (None, frozen.width):
             raise DataError(f"{backbone} gives {frozen.width} features, but {n_features} are expected by the model.")
         sources += found

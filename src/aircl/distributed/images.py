@@ -32,27 +32,30 @@ class FrozenBackbone:
     fingerprint : str
         Of weights and transform.
     width : int
+    device : str or None
+        Where it computes, in every process; see `create_backbone`.
     """
 
     name: str
     fingerprint: str
     width: int
+    device: str | None = None
 
     @classmethod
-    def create(cls, name: str, example: ImageFiles) -> FrozenBackbone:
+    def create(cls, name: str, example: ImageFiles, device: str | None = None) -> FrozenBackbone:
         """Make the backbone here, and note what it is."""
         if name.startswith("base:"):
             raise ValueError(f"{name} is trained on the first phase of a stream. Use a saved one: checkpoint:FILE.")
-        network = create_backbone(name, example=example[np.arange(1)])
+        network = create_backbone(name, example=example[np.arange(1)], device=device)
         if "images" not in network.kinds:
             raise ValueError(f"{name} takes {' or '.join(network.kinds)}, not images.")
         _networks[network.fingerprint] = network
-        return cls(name, network.fingerprint, network.width)
+        return cls(name, network.fingerprint, network.width, device)
 
     def network(self, example: ImageFiles) -> Backbone:
         """Return the backbone of this process; refuse one that is another here, in weights or transform."""
         if self.fingerprint not in _networks:
-            network = create_backbone(self.name, example=example[np.arange(1)])
+            network = create_backbone(self.name, example=example[np.arange(1)], device=self.device)
             if network.fingerprint != self.fingerprint:
                 raise ValueError(
                     f"{self.name} is not the same on this worker: fingerprint {network.fingerprint[:12]}.., expected "
@@ -97,7 +100,9 @@ class ImageSource(Source):
             yield network.forward(network.prepare(self._inputs[rows])), self._labels[rows], None
 
 
-def open_images(folder: Path, name: str, shard_images: int = SHARD_IMAGES) -> tuple[list[Source], FrozenBackbone]:
+def open_images(
+    folder: Path, name: str, shard_images: int = SHARD_IMAGES, *, device: str | None = None
+) -> tuple[list[Source], FrozenBackbone]:
     """Return the images of a folder in shards.
 
     Parameters
@@ -108,6 +113,8 @@ def open_images(folder: Path, name: str, shard_images: int = SHARD_IMAGES) -> tu
         Of the backbone.
     shard_images : int
         Images a shard, at most.
+    device : str or None
+        Where the backbone computes.
 
     Returns
     -------
@@ -120,7 +127,7 @@ def open_images(folder: Path, name: str, shard_images: int = SHARD_IMAGES) -> tu
     if not files:
         raise DataError(f"{folder} has no images. Put them ({', '.join(SUFFIXES)}) into one folder a class in it.")
     labels = np.array(classes)[index]
-    backbone = FrozenBackbone.create(name, ImageFiles(folder, files[:1]))
+    backbone = FrozenBackbone.create(name, ImageFiles(folder, files[:1]), device)
     return [
         ImageSource(
             ImageFiles(folder, files[start : start + shard_images]), labels[start : start + shard_images], backbone

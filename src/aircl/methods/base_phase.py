@@ -76,33 +76,35 @@ class BasePhaseMethod(AnalyticMethod):
             return
         pixels = self.views.tensor(inputs)
         if self.trunk is None:
-            self._phase.append({"inputs": pixels, "labels": torch.tensor(np.asarray(labels, np.int64))})
+            self._phase.append({"inputs": pixels, "labels": torch.tensor(np.asarray(labels, np.int64), device="cpu")})
         else:
-            super().learn(self.features(pixels.numpy()), labels)
+            super().learn(self.features(gradient.to_array(pixels)), labels)
 
     def end_phase(self, phase: Phase) -> None:
         """Adapt the backbone, if this was the first phase that had samples."""
         if self.trunk is None and self._phase:
             rows, self._phase = gradient.join(self._phase), []
             self.trunk = self.adapt(rows).eval().requires_grad_(False)
-            super().learn(self.features(rows["inputs"].numpy()), rows["labels"].numpy())
+            super().learn(self.features(gradient.to_array(rows["inputs"])), gradient.to_array(rows["labels"]))
         super().end_phase(phase)
 
     def features(self, pixels: Any) -> Floats:
         """Return features of uint8 pixels, shape (n, width)."""
         import torch
 
+        from aircl.backbones.device import send
+
         assert self.trunk is not None
         with torch.inference_mode():
             parts = [
-                self.trunk(self.views.plain(part)).numpy()
-                for part in gradient.pieces(torch.tensor(pixels), IMAGES_AT_A_TIME)
+                gradient.to_array(self.trunk(send(self.views.plain(part), self.network.device)))
+                for part in gradient.pieces(torch.tensor(pixels, device="cpu"), IMAGES_AT_A_TIME)
             ]
         return np.concatenate(parts) if parts else np.zeros((0, self.setup.n_features), np.float32)
 
     def encode(self, inputs: Batch) -> Any:
         """Return pixels: what the backbone makes of them changes when the first phase ends."""
-        return self.views.tensor(inputs).numpy()
+        return gradient.to_array(self.views.tensor(inputs))
 
     def predict(self, encoded: Any) -> Labels:
         """Return the class of the highest score; while the first phase lasts, one that was seen."""
@@ -136,7 +138,7 @@ class BasePhaseMethod(AnalyticMethod):
         super().restore(directory)
         state = read_state(directory)
         if state["trunk"] is not None:
-            self.trunk = self.empty()
+            self.trunk = self.empty().to(self.network.device)
             self.trunk.load_state_dict(state["trunk"])
             self.trunk.eval().requires_grad_(False)
         self._phase = [state["phase"]] if gradient.count(state["phase"]) else []

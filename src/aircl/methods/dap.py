@@ -62,6 +62,7 @@ class DAP(PromptMethod):
 
     queried = None
     renews_optimiser = False
+    stages = 2
     Options = DAPOptions
     options: DAPOptions
 
@@ -121,7 +122,7 @@ class DAP(PromptMethod):
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on with the next phase."""
-        self.earlier.restore(state["earlier"])
+        self.earlier.restore(gradient.sent_to(self.student.head.weight.device, state["earlier"]))
 
     def _prompts(self) -> tuple[nn.Parameter, nn.Parameter]:
         prompts: Any = self.student.prompts

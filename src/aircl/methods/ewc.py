@@ -80,4 +80,4 @@ class Consolidation(ExperienceReplay):
     def resume(self, state: dict[str, Any]) -> None:
         """Go on with memory and anchor."""
         super().resume(state)
-        self.anchor.restore(state["anchor"])
+        self.anchor.restore(gradient.sent_to(self.student.head.weight.device, state["anchor"]))

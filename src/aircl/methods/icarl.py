@@ -99,7 +99,7 @@ class ICaRL(Rehearsal, Taught):
         assert self._means is not None
         classes, means = self._means
         # The nearest of means of length 1 is that of the greatest product, whatever the length of the features.
-        predicted: Labels = np.array(classes, np.int64)[(self.features(encoded) @ means.numpy().T).argmax(1)]
+        predicted: Labels = np.array(classes, np.int64)[(self.features(encoded) @ gradient.to_array(means).T).argmax(1)]
         return predicted
 
     def scores(self, encoded: Any) -> tuple[Labels, Floats] | None:
@@ -118,4 +118,4 @@ class ICaRL(Rehearsal, Taught):
     def _encode(self, inputs: torch.Tensor) -> torch.Tensor:
         import torch
 
-        return torch.from_numpy(self.features(inputs.numpy()))
+        return torch.from_numpy(self.features(gradient.to_array(inputs)))

@@ -73,7 +73,7 @@ class Taught(GradientMethod):
     def resume(self, state: dict[str, Any]) -> None:
         """Go on with the teacher."""
         if state["teacher"] is not None:
-            self.teacher = self.make_student()
+            self.teacher = self.new_student()
             self.teacher.restore(state["teacher"])
             self.teacher.requires_grad_(False)
 

@@ -59,6 +59,8 @@ class Setup:
         The ridge of analytic methods.
     backbone : Backbone or None
         For methods that take images.
+    device : str or None
+        Where a method with a network of its own computes; see `aircl.backbones.create_backbone`.
     options : mapping
         The method's own.
 
@@ -78,6 +80,7 @@ class Setup:
     buffer: int | None = None
     gamma: float | Literal["auto"] = "auto"
     backbone: Backbone | None = None
+    device: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -87,17 +87,20 @@ class AdaptedRanPac(BasePhaseMethod, RanPac):
         from torch import nn
         from torch.nn.functional import cross_entropy, linear, normalize
 
+        from aircl.backbones.device import send
         from aircl.methods.gradient.representation import train
 
-        trunk, pixels = self.empty().train(), rows["inputs"]
+        device, pixels = self.network.device, rows["inputs"]
+        trunk = self.empty().train().to(device)
         classes, codes = torch.unique(rows["labels"], return_inverse=True)
-        head = nn.Parameter(torch.empty(len(classes), self.network.width))
+        head = nn.Parameter(torch.empty(len(classes), self.network.width, device="cpu"))
         nn.init.uniform_(head, -(self.network.width**-0.5), self.network.width**-0.5, generator=self.generator)
-        scale = nn.Parameter(torch.ones(()))
+        head = nn.Parameter(send(head.data, device))  # drawn on the CPU, where the generator is
+        scale = nn.Parameter(torch.ones((), device=device))
 
         def loss(places: torch.Tensor) -> torch.Tensor:
-            features = trunk(self.views.changed(pixels[places], self.generator, "crop"))
-            return cross_entropy(scale * linear(normalize(features), normalize(head)), codes[places])
+            features = trunk(send(self.views.changed(pixels[places], self.generator, "crop"), device))
+            return cross_entropy(scale * linear(normalize(features), normalize(head)), send(codes[places], device))
 
         parameters = [parameter for parameter in trunk.parameters() if parameter.requires_grad]
         train(

@@ -71,16 +71,18 @@ class Real(BasePhaseMethod):
         import torch
         from torch import nn
 
+        from aircl.backbones.device import send
         from aircl.methods.gradient.representation import contrastive_loss, feature_distance, train
 
         options = self.resolve_options(self.setup.options, online=False)
-        trunk, teacher, pixels, width = self.empty().train(), self.network.module, rows["inputs"], self.network.width
+        teacher, device, pixels, width = self.network.module, self.network.device, rows["inputs"], self.network.width
+        trunk = self.empty().train().to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.setup.seed)
-            projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+            projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).to(device)
 
         def views(places: torch.Tensor) -> torch.Tensor:
-            return self.views.changed(pixels[places], self.generator)
+            return send(self.views.changed(pixels[places], self.generator), device)
 
         def contrast(places: torch.Tensor) -> torch.Tensor:
             both = projection(trunk(torch.cat([views(places), views(places)])))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
+    from aircl.backbones.device import to_array
     from aircl.methods.gradient.anchor import Anchor, PhaseFisher, StepFisher
     from aircl.methods.gradient.augmentation import cut_mix, rand_augment, random_crops
     from aircl.methods.gradient.balanced import BalancedMemory, equidistant, fair_shares
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.optimiser import Optimiser
     from aircl.methods.gradient.reservoir import Reservoir
     from aircl.methods.gradient.rows import Rows, by_class, count, join, nothing, pieces, take
+    from aircl.methods.gradient.state import sent_to
     from aircl.methods.gradient.student import Student
     from aircl.methods.gradient.uncertainty import vote_uncertainty
     from aircl.methods.gradient.views import FeatureViews, ImageViews
@@ -49,7 +51,9 @@ __all__ = [
     "pieces",
     "rand_augment",
     "random_crops",
+    "sent_to",
     "take",
+    "to_array",
     "vote_uncertainty",
 ]
 
@@ -62,6 +66,7 @@ __getattr__ = on_demand(
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
         "head": "GrowingHead mask_logits",
+        "state": "sent_to to_array",
         "memory": "Memory",
         "optimiser": "Optimiser",
         "reservoir": "Reservoir",

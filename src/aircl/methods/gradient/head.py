@@ -57,7 +57,9 @@ class GrowingHead(nn.Module):
 
     def columns(self, labels: torch.Tensor) -> torch.Tensor:
         """Return which column of the logits each label has."""
-        return torch.tensor([self._column[label] for label in labels.tolist()], dtype=torch.int64)
+        return torch.tensor(
+            [self._column[label] for label in labels.tolist()], dtype=torch.int64, device=self.weight.device
+        )
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Return logits of shape (n, C) for features of shape (n, width)."""
@@ -75,6 +77,6 @@ def mask_logits(logits: torch.Tensor, columns: torch.Tensor | None) -> torch.Ten
     """
     if columns is None:
         return logits
-    out = torch.ones(logits.shape[1], dtype=torch.bool)
+    out = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     out[columns] = False
     return logits.masked_fill(out, -torch.inf)

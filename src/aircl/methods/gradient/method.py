@@ -41,7 +41,7 @@ class GradientMethod(Method):
     generator : torch.Generator
         Everything random is drawn from it.
     student : Student
-        The network.
+        The network, on the device of the backbone or, without one, of the setup.
     optimiser : Optimiser or None
         Of the stream if it is online; else of the phase that is being trained on.
     renews_optimiser : bool
@@ -67,7 +67,7 @@ class GradientMethod(Method):
         self.options = self.Options.resolve(setup.options, online=setup.online)
         self.generator = torch.Generator().manual_seed(setup.seed)
         self.views: Views = self.make_views()
-        self.student: Student = self.make_student()
+        self.student: Student = self.new_student()
         self.optimiser: Optimiser | None = self.make_optimiser() if setup.online else None
         # Columns of the logits that samples are told from; None: all.
         self.compared: torch.Tensor | None = None
@@ -157,7 +157,7 @@ class GradientMethod(Method):
         """Return a batch as tensors of its own."""
         import torch
 
-        return {"inputs": self.views.tensor(inputs), "labels": torch.tensor(np.asarray(labels, np.int64))}
+        return {"inputs": self.views.tensor(inputs), "labels": torch.tensor(np.asarray(labels, np.int64), device="cpu")}
 
     def meet(self, rows: Rows) -> None:
         """Make room for classes that are new."""
@@ -196,7 +196,7 @@ class GradientMethod(Method):
     # -- predicting --
     def encode(self, inputs: Batch) -> Any:
         """Return float32 features, or uint8 pixels of the size that the network takes."""
-        return self.views.tensor(inputs).numpy()
+        return gradient.to_array(self.views.tensor(inputs))
 
     def predict(self, encoded: Any) -> Labels:
         """Return the class of the highest logit; before anything was trained on, one that was seen."""
@@ -218,7 +218,7 @@ class GradientMethod(Method):
         """Return the norm of each class's row of the head."""
         classes = np.array(self.student.head.classes, np.int64)
         order = np.argsort(classes)
-        return classes[order], np.linalg.norm(self.student.head.weight.detach().numpy(), axis=1)[order]
+        return classes[order], np.linalg.norm(gradient.to_array(self.student.head.weight), axis=1)[order]
 
     def logits(self, encoded: Any) -> Floats:
         """Return logits of shape (n, C), in the order in which classes came."""
@@ -233,7 +233,8 @@ class GradientMethod(Method):
 
         size = FEATURES_AT_A_TIME if encoded.ndim == 2 else IMAGES_AT_A_TIME
         with torch.inference_mode():
-            parts = [network(self.views.plain(part)).numpy() for part in gradient.pieces(torch.tensor(encoded), size)]
+            rows = torch.tensor(encoded, device="cpu")
+            parts = [gradient.to_array(network(self.views.plain(part))) for part in gradient.pieces(rows, size)]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 
     def _first_guess(self, n: int) -> Labels:
@@ -287,6 +288,15 @@ class GradientMethod(Method):
         if not options.on_images:
             return gradient.FeatureViews()
         return gradient.ImageViews(self._network().transform, augmented=options.augment or False)
+
+    def new_student(self) -> Student:
+        """Return a network that has learned nothing, where it is to compute."""
+        from aircl.backbones.device import choose_device
+        from aircl.backbones.network import Network
+
+        backbone = self.setup.backbone
+        device = backbone.device if isinstance(backbone, Network) else choose_device(self.setup.device)
+        return self.make_student().to(device)
 
     def make_student(self) -> Student:
         """Return a network that has learned nothing."""

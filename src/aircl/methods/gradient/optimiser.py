@@ -87,7 +87,7 @@ class Optimiser:
         """
         (group,) = (g for g in self._optimiser.param_groups if any(parameter is p for p in g["params"]))
         if self.kind == "sgd":
-            return torch.tensor(group["lr"] / (1 - self._momentum))
+            return torch.tensor(group["lr"] / (1 - self._momentum), device=parameter.device)
         state = self._optimiser.state[parameter]
         v = state["exp_avg_sq"] / (1 - group["betas"][1] ** float(state["step"]))
         sizes: torch.Tensor = group["lr"] / (v.sqrt() + group["eps"])

@@ -80,7 +80,7 @@ def contrastive_loss(one: torch.Tensor, other: torch.Tensor, temperature: float 
     views = normalize(torch.cat([one, other]))
     similarity = views @ views.T / temperature
     similarity.fill_diagonal_(-torch.inf)  # not itself
-    partner = torch.arange(len(views)).roll(len(one))
+    partner = torch.arange(len(views), device=views.device).roll(len(one))
     return cross_entropy(similarity, partner)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from aircl.backbones.device import to_array
+
 # "inputs" (float32 features, or uint8 pixels of shape (n, 3, size, size)), "labels" (int64, as the stream has them),
 # and whatever else a method notes of each sample. All tensors have the same length.
 Rows = dict[str, torch.Tensor]
@@ -33,7 +35,7 @@ def join(parts: Sequence[Rows]) -> Rows:
 
 def by_class(rows: Rows) -> dict[int, torch.Tensor]:
     """Return the places of the samples of each class, by label, sorted."""
-    labels = rows["labels"].numpy()
+    labels = to_array(rows["labels"])
     return {int(label): torch.from_numpy(np.flatnonzero(labels == label)) for label in np.unique(labels)}
 
 

@@ -9,6 +9,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from aircl.backbones.device import send, to_array
+
+__all__ = ["read_state", "sent_to", "to_array", "write_state"]
+
 TENSORS, OTHERS = "tensors.safetensors", "state.json"
 # In the JSON file, a mapping with this key stands for the tensor of that name.
 MARK = "tensor"
@@ -36,10 +40,19 @@ def read_state(directory: Path) -> dict[str, Any]:
     return state
 
 
+def sent_to(device: torch.device, value: Any) -> Any:
+    """Return a state with its tensors on a device: one that computations go on with."""
+    if isinstance(value, torch.Tensor):
+        return send(value, device)
+    if isinstance(value, dict):
+        return {key: sent_to(device, item) for key, item in value.items()}
+    return [sent_to(device, item) for item in value] if isinstance(value, list) else value
+
+
 def _without_tensors(value: Any, place: str, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         # A copy of its own: safetensors refuses tensors that share their memory.
-        tensors[place] = value.detach().clone().contiguous()
+        tensors[place] = send(value.detach().clone().contiguous(), torch.device("cpu"))
         return {MARK: place}
     if isinstance(value, dict):
         return {key: _without_tensors(item, f"{place}/{key}" if place else key, tensors) for key, item in value.items()}

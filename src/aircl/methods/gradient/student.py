@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from aircl.backbones.device import send
 from aircl.methods.gradient.head import GrowingHead
 
 
@@ -38,7 +39,8 @@ class Student(nn.Module):
         self.head = GrowingHead(width)
 
     def features(self, views: torch.Tensor) -> torch.Tensor:
-        """Return features of shape (n, width)."""
+        """Return features of shape (n, width), on the device of the network."""
+        views = send(views, self.head.weight.device)
         return views if self.trunk is None else self.trunk(views)
 
     def forward(self, views: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import one_hot
 
+from aircl.backbones.device import send
 from aircl.methods.gradient.rows import pieces
 from aircl.methods.gradient.student import Student
 from aircl.methods.gradient.views import Views
@@ -40,5 +41,6 @@ def vote_uncertainty(
         for part in pieces(inputs, AT_A_TIME):
             votes = torch.stack([student(views.changed(part, generator, "rand")).argmax(1) for _ in range(n_views)])
             most = one_hot(votes, len(student.head.classes)).sum(0).amax(1)
-            parts.append(1 - most / n_views)
-    return torch.cat(parts) if parts else torch.zeros(0)
+            # Beside the samples, which are on the CPU.
+            parts.append(send(1 - most / n_views, inputs.device))
+    return torch.cat(parts) if parts else torch.zeros(0, device=inputs.device)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
+from aircl.backbones.device import send
 from aircl.backbones.vit import Prefix
 
 
@@ -64,6 +65,7 @@ class Components(nn.Module):
         With q * A_m written out, neither its product with K_m nor its length needs a tensor of shape (n, m, width).
         """
         A, K = self.whole("A"), normalize(self.whole("K"), dim=-1)
+        queries = send(queries, A.device)
         product = torch.einsum("nw,bmw->nbm", queries, A * K)
         square = torch.einsum("nw,bmw->nbm", queries.square(), A.square())
         return product / square.clamp_min(1e-12).sqrt()
@@ -76,17 +78,18 @@ class Components(nn.Module):
 
     def crookedness(self) -> torch.Tensor:
         """Return how far K, A and P are from orthonormal: the mean square of T T' - I, summed over blocks and kinds."""
-        total = torch.zeros(())
+        total = torch.zeros((), device=self.P.device)
         for name in "PKA":
             T = self.whole(name).flatten(2)
-            total = total + (T @ T.mT - torch.eye(T.shape[1])).square().mean((1, 2)).sum()
+            total = total + (T @ T.mT - torch.eye(T.shape[1], device=T.device)).square().mean((1, 2)).sum()
         return total
 
     def _renew(self, generator: torch.Generator) -> None:
         for name in "PKA":
             new, old = getattr(self, name).data, getattr(self, f"old_{name}")
             for block in range(len(new)):
-                drawn = orthogonal_to(old[block].flatten(1), new.shape[1], generator)
+                # On the CPU, where the generator is.
+                drawn = orthogonal_to(send(old[block].flatten(1), generator.device), new.shape[1], generator)
                 new[block] = drawn.view_as(new[block])
 
 
@@ -104,7 +107,7 @@ def orthogonal_to(old: torch.Tensor, n: int, generator: torch.Generator) -> torc
     (True, True)
     """
     drawn = torch.randn(n, old.shape[1], generator=generator, dtype=torch.float64)
-    taken = torch.zeros(0, old.shape[1], dtype=torch.float64)
+    taken = drawn[:0]
     vectors = []
     for place, vector in enumerate([*old.double(), *drawn]):
         rest = vector

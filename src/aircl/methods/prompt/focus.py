@@ -60,7 +60,7 @@ def head_errors(logits: torch.Tensor, columns: torch.Tensor, factors: torch.Tens
     """
     with torch.no_grad():
         errors = logits.softmax(1)
-        errors[torch.arange(len(columns)), columns] -= 1
+        errors[torch.arange(len(columns), device=columns.device), columns] -= 1
         return errors * factors
 
 

@@ -95,7 +95,8 @@ class PromptMethod(GradientMethod):
     def encode(self, inputs: Batch) -> Any:
         """Return uint8 pixels of the size that the ViT takes and the queries, as fields of one array of shape (n,)."""
         pixels = self.views.tensor(inputs)
-        parts = {"inputs": pixels.numpy()} | ({"queries": self._queries(pixels).numpy()} if self.queried else {})
+        rows = {"inputs": pixels} | ({"queries": self._queries(pixels)} if self.queried else {})
+        parts = {name: gradient.to_array(part) for name, part in rows.items()}
         encoded = np.empty(len(pixels), [(name, part.dtype, part.shape[1:]) for name, part in parts.items()])
         for name, part in parts.items():
             encoded[name] = part
@@ -111,19 +112,23 @@ class PromptMethod(GradientMethod):
         with torch.inference_mode():
             for start in range(0, len(encoded), size):
                 part = encoded[start : start + size]
-                rows = {name: torch.tensor(part[name]) for name in part.dtype.names}
+                rows = {name: torch.tensor(part[name], device="cpu") for name in part.dtype.names}
                 guidance = self.guide(rows, training=False)
-                parts.append(self.judge(self.student.see(self.views.plain(rows["inputs"]), guidance), guidance).numpy())
+                features = self.student.see(self.views.plain(rows["inputs"]), guidance)
+                parts.append(gradient.to_array(self.judge(features, guidance)))
         return np.concatenate(parts)
 
     def _queries(self, pixels: torch.Tensor) -> torch.Tensor:
         import torch
 
+        from aircl.backbones.device import send
+
         parts = [
-            self.student.query(self.views.plain(part), whole=self.queried == "whole")
+            # Kept beside the samples, on the CPU.
+            send(self.student.query(self.views.plain(part), whole=self.queried == "whole"), pixels.device)
             for part in gradient.pieces(pixels, IMAGES_AT_A_TIME)
         ]
-        return torch.cat(parts) if parts else torch.zeros(0, self.student.trunk.width)
+        return torch.cat(parts) if parts else torch.zeros(0, self.student.trunk.width, device=pixels.device)
 
     @property
     def _batchwise(self) -> bool:
@@ -162,7 +167,8 @@ class PromptMethod(GradientMethod):
         if not isinstance(module, VisionTransformer):
             got = "none" if backbone is None else repr(backbone.name)
             raise IncompatibleError(
-                "prompts enter a plain ViT: base:vit-micro, which is trained on the first phase, checkpoint:FILE with "
-                f"timm's weights, or a ViT or DeiT of timm: or hf:. It got {got}."
+                "prompts enter a plain ViT: base:vit-micro, which is trained on the first phase, dinov2-s-mri, "
+                "checkpoint:FILE with the weights of a ViT, DeiT or DINOv2, or one of these of timm: or hf:. It got "
+                f"{got}."
             )
         return module

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
+from aircl.backbones.device import send
 from aircl.methods.prompt.prompted import draw_prompts
 
 
@@ -40,7 +41,7 @@ class PromptPool(nn.Module):
 
     def distances(self, queries: torch.Tensor) -> torch.Tensor:
         """Return 1 - cos of queries, shape (n, width), and keys, shape (n, size)."""
-        return 1 - normalize(queries) @ normalize(self.keys).T
+        return 1 - normalize(send(queries, self.keys.device)) @ normalize(self.keys).T
 
     def nearest(self, distances: torch.Tensor, k: int = 1) -> torch.Tensor:
         """Return the k prompts of the smallest distances, shape (n, k); all, if there are no more."""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from aircl.backbones.device import send
 from aircl.backbones.vit import Block, Prefix, VisionTransformer, insert
 from aircl.methods.gradient.student import Student
 
@@ -68,6 +69,7 @@ class PromptedViT(Student):
         They are those behind the last normalisation or, if not ``whole``, those that enter the last block.
         """
         with torch.no_grad():
+            images = send(images, self.head.weight.device)
             if whole:
                 queries: torch.Tensor = self.trunk(images)
                 return queries
@@ -78,7 +80,7 @@ class PromptedViT(Student):
 
     def see(self, images: torch.Tensor, guidance: Guidance) -> torch.Tensor:
         """Return features of shape (n, width) of images of shape (n, 3, size, size)."""
-        tokens = self.trunk.embed(images)
+        tokens = self.trunk.embed(send(images, self.head.weight.device))
         if guidance.tokens is None:
             return self.trunk.forward_tokens(tokens, guidance.prefixes)[:, 0]
         placed = guidance.tokens + self.trunk.pos_embed[:, :1]
@@ -94,7 +96,7 @@ class PromptedViT(Student):
         self.head.grow(state["classes"])
         own = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         for name, tensor in state["weights"].items():
-            own[name].data = tensor.clone()
+            own[name].data = send(tensor.clone(), own[name].device)
 
 
 def through_block(block: Block, prompts: torch.Tensor) -> Prefix:
@@ -109,4 +111,4 @@ def through_block(block: Block, prompts: torch.Tensor) -> Prefix:
 
 def draw_prompts(*shape: int, generator: torch.Generator) -> nn.Parameter:
     """Return a parameter drawn uniformly from -1 to 1."""
-    return nn.Parameter(torch.empty(shape).uniform_(-1, 1, generator=generator))
+    return nn.Parameter(torch.empty(shape, device="cpu").uniform_(-1, 1, generator=generator))

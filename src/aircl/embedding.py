@@ -1,0 +1,251 @@
+"""A frozen backbone as a scikit-learn transformer: texts or images in, features out."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from aircl.backbones import Backbone, BackboneError, FeatureCache, Features, create_backbone
+from aircl.data.samples import ArrayInputs, ImageFiles, Texts, rgb, stacked
+from aircl.inputs import Batch, Inputs
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from aircl.backbones.cache import Progress
+
+
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features of texts or images, from any backbone.
+
+    Parameters
+    ----------
+    backbone : str or Backbone, default="wordllama"
+        A name of `aircl list backbones`, with options after it if need be ("efficientnet-lite0,size=96"), or any object
+        with the `Backbone` protocol.
+    device : str, optional
+        Where a network computes; see `create_backbone`.
+    cache : bool or path, default=True
+        Whether features of images are kept on disk, by their content, so that they are computed once; a path says
+        where. Those of texts are not.
+    progress : bool, default=False
+        Show a bar on stderr, if that is a terminal.
+
+    Attributes
+    ----------
+    backbone_ : Backbone
+    fingerprint_ : str
+        Of weights and transform. An estimator that was pickled makes its backbone again, and refuses another one.
+    n_features_in_ : int
+        Of a backbone that takes features; there is none for texts and images.
+
+    Notes
+    -----
+    Texts are a list, an array, a Series or the only column of a frame. Images are paths, PIL images, or uint8 arrays of
+    shape (height, width, channels), in a list or as one array. `fit` learns nothing: it makes the backbone.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from aircl import AIRClassifier, Embedding
+    >>> questions = ["where is my card", "my card did not come", "what is the exchange rate", "which rate do you use"]
+    >>> model = make_pipeline(Embedding("char-ngrams"), AIRClassifier())
+    >>> model = model.fit(questions, ["card", "card", "rate", "rate"])
+    >>> model.predict(["has the card been sent", "tell me the rate"]).tolist()
+    ['card', 'rate']
+    """
+
+    def __init__(
+        self,
+        backbone: str | Backbone = "wordllama",
+        *,
+        device: str | None = None,
+        cache: bool | str | PathLike[str] = True,
+        progress: bool = False,
+    ) -> None:
+        self.backbone = backbone
+        self.device = device
+        self.cache = cache
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Make the backbone, and see whether it can take the samples.
+
+        Parameters
+        ----------
+        X : samples
+            Texts, images or features.
+        y : ignored
+
+        Returns
+        -------
+        self : Embedding
+        """
+        values = self._values(X, reset=True)
+        self.backbone_ = self._make(values)
+        self.fingerprint_ = self.backbone_.fingerprint
+        self._inputs(values)
+        return self
+
+    def transform(self, X: Any) -> Features:
+        """Return the features.
+
+        Parameters
+        ----------
+        X : samples
+            Texts, images or features.
+
+        Returns
+        -------
+        features : float32 array of shape (n, width)
+        """
+        check_is_fitted(self, "fingerprint_")
+        values = self._values(X, reset=False)
+        if not hasattr(self, "backbone_"):  # as it comes out of a pickle
+            backbone = self._make(values)
+            if backbone.fingerprint != self.fingerprint_:
+                raise BackboneError(
+                    f"{self.backbone!r} is another backbone here ({backbone.fingerprint[:12]}..) than the one that was "
+                    f"fitted ({self.fingerprint_[:12]}..). Use the same weights and versions."
+                )
+            self.backbone_ = backbone
+        inputs, backbone = self._inputs(values), self.backbone_
+        with _bar(backbone.name, self.progress) as progress:
+            if self.cache is not False and isinstance(inputs, ImageFiles | ImageList):
+                cache = FeatureCache(None if self.cache is True else self.cache)
+                return np.array(
+                    cache.features(backbone, inputs, inputs.fingerprint(), data="Embedding", progress=progress)
+                )
+            parts = [np.zeros((0, backbone.width), np.float32)]
+            for start in range(0, len(inputs), backbone.batch_size):
+                rows = np.arange(start, min(start + backbone.batch_size, len(inputs)))
+                parts.append(backbone.forward(backbone.prepare(inputs[rows])))
+                progress(int(rows[-1]) + 1, len(inputs))
+        return np.concatenate(parts)
+
+    def _values(self, X: Any, reset: bool) -> list[Any] | npt.NDArray[Any]:
+        """Return a list of strings, paths or images, or an array of images or of features, checked."""
+        if not isinstance(X, list | tuple | np.ndarray) and hasattr(X, "__array__"):
+            column = np.asarray(X)  # of a Series or a frame
+            X = column if column.dtype.kind in "OUT" else X
+        if isinstance(X, np.ndarray):
+            if X.dtype.kind in "OUT" and (X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 1)):
+                X = X.ravel().tolist()
+            elif X.dtype == np.uint8 and X.ndim > 2:
+                return X
+        if isinstance(X, list | tuple) and len(X) and _is_sample(X[0]):
+            return list(X)
+        features: npt.NDArray[Any] = validate_data(self, X, reset=reset, dtype=np.float32)
+        return features
+
+    def _make(self, values: list[Any] | npt.NDArray[Any]) -> Backbone:
+        if not isinstance(self.backbone, str):
+            return self.backbone
+        example = None if isinstance(values, list) and isinstance(values[0], str | PathLike) else values[:1]
+        return create_backbone(self.backbone, example=example, device=self.device)
+
+    def _inputs(self, values: list[Any] | npt.NDArray[Any]) -> Inputs:
+        """Return values as what the backbone takes, or say that it does not."""
+        kinds = self.backbone_.kinds
+        if isinstance(values, np.ndarray) and values.ndim == 2:
+            if "features" in kinds:
+                return ArrayInputs(values)
+            given = f"an array of numbers of shape {values.shape}"
+        elif isinstance(values, list) and all(isinstance(value, str) for value in values) and "texts" in kinds:
+            return Texts(values)
+        elif "images" in kinds:
+            if isinstance(values, list) and isinstance(values[0], str | PathLike):
+                if missing := next((value for value in values if not Path(value).is_file()), None):
+                    raise ValueError(
+                        f"{self.backbone_.name} takes images, but there is no file {missing!s:.80}. {_ADVICE}"
+                    )
+                return ImageFiles(".", [str(value) for value in values])
+            return ImageList(values)
+        else:
+            given = f"a {type(values[0]).__name__} as the first of {len(values)} samples"
+        raise ValueError(f"{self.backbone_.name} takes {' or '.join(kinds)}, got {given}. {_ADVICE}")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.backbone_.width
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out a backbone that has a name: its weights are not copied into every file."""
+        state: dict[str, Any] = super().__getstate__()
+        if isinstance(self.backbone, str):
+            state.pop("backbone_", None)
+        return state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+_ADVICE = (
+    "Texts are strings; images are paths, PIL images or uint8 arrays of shape (height, width, channels). `aircl list "
+    "backbones` says what each takes."
+)
+
+
+def _is_sample(value: Any) -> bool:
+    """Tell a text, a path or an image from a row of numbers."""
+    return isinstance(value, str | PathLike) or hasattr(value, "convert") or np.ndim(value) == 3
+
+
+class ImageList:
+    """Images in memory, of any sizes.
+
+    Parameters
+    ----------
+    images : uint8 array of shape (n, height, width, channels), or sequence of PIL images and uint8 arrays
+    """
+
+    def __init__(self, images: Sequence[Any] | npt.NDArray[Any]) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, indices: npt.NDArray[np.intp]) -> Batch:
+        if isinstance(self.images, np.ndarray):
+            return self.images[indices]
+        return stacked([self._pixels(i) for i in indices])
+
+    def fingerprint(self) -> str:
+        """Return a hash of sizes and pixels."""
+        digest = hashlib.sha256()
+        for i in range(len(self)):
+            pixels = np.ascontiguousarray(self._pixels(i))
+            digest.update(f"{pixels.dtype.str} {pixels.shape}".encode())
+            digest.update(pixels.data)
+        return digest.hexdigest()
+
+    def _pixels(self, i: int) -> npt.NDArray[Any]:
+        image = self.images[i]
+        return rgb(image) if hasattr(image, "convert") else np.asarray(image)
+
+
+@contextmanager
+def _bar(name: str, wanted: bool) -> Iterator[Progress]:
+    """Yield what is called with the rows done and all rows."""
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
