@@ -158,6 +158,25 @@ def test_probabilities_need_no_second_eigendecomposition(monkeypatch):
     assert calls.count(30) == 1
 
 
+def test_a_limit_that_is_set_later_is_kept_from_the_next_batch_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rng = np.random.default_rng(0)
+    f, C = 100, 12
+    X, y = rng.normal(size=(1200, f)), np.arange(1200) % C
+    clf = AIRClassifier(0.5).fit(X, y).end_phase()
+    before = clf.coef_.copy()
+    with pytest.raises(ValueError, match="Raise memory_limit"):
+        clf.set_params(memory_limit="1KB").partial_fit(X[:3], y[:3])
+    limit = Space(f, np.float64).workspace_bytes + 3 * f * (f + 1) * 4
+    clf.set_params(memory_limit=limit)
+    np.testing.assert_array_equal(clf.coef_, before)
+    with pytest.warns(UserWarning, match="memory_limit"):
+        clf.partial_fit(X, y).end_phase()
+    assert clf._learner.state.statistics.moments.nbytes <= limit - Space(f, np.float64).workspace_bytes
+    again = AIRClassifier(0.5).fit(np.concatenate([X, X]), np.concatenate([y, y]))
+    np.testing.assert_allclose(clf.coef_, again.coef_, rtol=1e-9, atol=1e-12)
+
+
 def test_forgetting_rows_keeps_the_memory_limit(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     rng = np.random.default_rng(0)

@@ -186,6 +186,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self._check_kind(X)
         X = inputs.check(X)
         with learner.locked():
+            if self._memory_limit() != learner.state.statistics.space.memory_limit:
+                learner.change(lambda state: state.with_limits(memory_limit=self._memory_limit()))
             labels, weight, declared = self._check_y(X, y, classes, sample_weight, learner.state.labels)
             X, labels, weight = without_zero_weights(X, labels, weight)
             unique = np.unique(labels)

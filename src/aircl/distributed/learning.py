@@ -148,7 +148,7 @@ def learn_part(
     """
     classifier = copy.deepcopy(template)
     if memory is not None:
-        classifier._learner.change(lambda state: state.with_default_limit(memory))
+        classifier._learner.change(lambda state: state.with_limits(default_limit=memory))
     rows = 0
     for shard in shards:
         before = 0

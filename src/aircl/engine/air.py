@@ -61,8 +61,8 @@ class ClassMoments(Statistics):
         return dataclasses.replace(self, count=count, sums=sums, moments=self.moments.plus(batch, reserve))
 
     def in_space(self, space: Space) -> Self:
-        """Return the statistics of nothing, with another memory limit."""
-        return type(self).empty(space)
+        """Return the same with another memory limit, which the next change keeps."""
+        return dataclasses.replace(self, space=space, moments=dataclasses.replace(self.moments, space=space))
 
     def first_step(self, batch: ClassRows) -> int:
         """Return how many classes of a batch to add at once."""

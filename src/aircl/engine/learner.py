@@ -147,12 +147,10 @@ class State:
             statistics = statistics.plus(rows, reserve=self.statistics.nbytes)
         return replace(state, statistics=statistics)
 
-    def with_default_limit(self, limit: int) -> State:
-        """Return the same, empty of rows, with another limit of memory where the caller has not set one."""
-        assert self.n_classes == 0
-        space = replace(self.statistics.space, default_limit=limit)
-        statistics = self.statistics.in_space(space)
-        return replace(self, statistics=statistics, waiting=Waiting(statistics.space))
+    def with_limits(self, **limits: int | None) -> State:
+        """Return the same with another `memory_limit` or `default_limit`, see `Space`."""
+        statistics = self.statistics.in_space(replace(self.statistics.space, **limits))  # type: ignore[arg-type]
+        return replace(self, statistics=statistics, waiting=replace(self.waiting, space=statistics.space))
 
     def merged(self, other: State, *, check: bool = True) -> State:
         """Return the state after everything that another one has learned, which is sealed."""

@@ -160,7 +160,7 @@ class OnePerClass:
         def read(slot: int) -> SecondMoment:
             array = arrays[f"{self.file}.{slot}"]
             check_moment(array, space)
-            return SecondMoment.of(space.backend.asarray(_finite(array)), space)
+            return SecondMoment.of(space.backend.asarray(array), space)
 
         return Moments(space).replaced((slot, read(slot)) for slot in range(n_classes))
 
@@ -212,7 +212,7 @@ class Statistics:
         return cls(space, **{name: part.empty(space) for name, part in cls.parts().items()})
 
     def in_space(self, space: Space) -> Self:
-        """Return the statistics of nothing, with another memory limit where one matters."""
+        """Return the same with another memory limit, where one matters."""
         return self
 
     @property
@@ -339,10 +339,4 @@ def validate_array(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -
     """Return a stored array, or say that it is not what it should be."""
     if array.shape != shape or array.dtype != dtype:
         raise ValueError(f"an array is {array.dtype}{list(array.shape)} where {dtype}{list(shape)} belongs")
-    return _finite(array)
-
-
-def _finite(array: Array) -> Array:
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("an array of statistics has values that are NaN or infinite")
     return array
