@@ -14,8 +14,8 @@ from aircl.classifiers.linear import LinearClassifier, check_gamma
 from aircl.classifiers.phases import PhaseStatistics
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.learner import BLOCK_BYTES
 from aircl.engine.solve import LinearSolution, solve_ridge
+from aircl.engine.state import BLOCK_BYTES
 from aircl.engine.statistics import ByClass, held
 from aircl.expansion import RandomReLU
 

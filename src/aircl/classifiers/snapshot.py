@@ -9,7 +9,8 @@ import numpy as np
 
 from aircl.classifiers.inputs import check_features
 from aircl.engine.backend import NUMPY, Array, NumpyBackend
-from aircl.engine.learner import BLOCK_BYTES, Solved
+from aircl.engine.learner import Solved
+from aircl.engine.state import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier

@@ -22,8 +22,9 @@ from aircl.classifiers.snapshot import Snapshot
 from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.labels import Labels
-from aircl.engine.learner import BLOCK_BYTES, both_locked
+from aircl.engine.learner import both_locked
 from aircl.engine.memory import parse_bytes
+from aircl.engine.state import BLOCK_BYTES
 from aircl.expansion.tensors import on_cpu
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -2,11 +2,12 @@
 
 from aircl.engine.air import PerClass
 from aircl.engine.gamma import GammaPath
-from aircl.engine.learner import Learner, Rule, Solution, State
+from aircl.engine.learner import Learner, Rule, Solution
 from aircl.engine.means import Shared
 from aircl.engine.pooled import Pooled
 from aircl.engine.ridge import GammaMemory, Ridge, RidgeSolution
 from aircl.engine.space import Space, StoreError
+from aircl.engine.state import State
 from aircl.engine.statistics import Statistics
 
 STORES: dict[str, type[Statistics]] = {store.name: store for store in (Pooled, PerClass, Shared)}

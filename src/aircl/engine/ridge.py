@@ -10,9 +10,9 @@ from typing import ClassVar
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array
 from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
-from aircl.engine.learner import State
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
+from aircl.engine.state import State
 from aircl.engine.weighting import Weighting
 
 
