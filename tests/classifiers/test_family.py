@@ -79,7 +79,7 @@ def departures(estimator):
 @parametrize_with_checks(
     [
         *(clone(classifier) for classifier in FAMILY.values()),
-        GKEALClassifier(0.01, n_components=64, sigma=3.0, random_state=0),
+        GKEALClassifier(0.01, n_components=64, random_state=0),
         RanPACClassifier(0.1, n_components=64, random_state=0),
     ],
     expected_failed_checks=departures,

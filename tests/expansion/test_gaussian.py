@@ -22,6 +22,24 @@ def test_transform_is_the_rbf_kernel_at_the_centres(sigma, dtype, rtol):
     np.testing.assert_allclose(H, expected, rtol=rtol, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [2, 50, 2000])
+def test_the_width_is_the_median_distance_between_rows(n):
+    X = features(n=n) + 1000
+    expansion = GaussianKernel(20, sigma="median", random_state=0).fit(X)
+    apart = np.linalg.norm(X[:, None, :4] - X[None, :, :4], axis=2) ** 2
+    apart = np.sqrt(apart + np.linalg.norm(X[:, None, 4:] - X[None, :, 4:], axis=2) ** 2)
+    median = np.median(apart[np.triu_indices(n, 1)])
+    assert expansion.sigma_ == pytest.approx(median, rel=1e-9 if n <= 512 else 0.02)
+    again = GaussianKernel(20, sigma="median")._restore_arrays(expansion._state_arrays())
+    np.testing.assert_array_equal(again.transform(X), expansion.transform(X))
+    assert expansion.set_params(sigma=1.0).fit(X).sigma_ == 1.0
+
+
+def test_rows_that_are_all_the_same_have_a_width_too():
+    H = GaussianKernel(3, sigma="median").fit(np.ones((4, 2))).transform(np.ones((2, 2)))
+    np.testing.assert_array_equal(H, 1.0)
+
+
 def test_features_far_from_the_origin_lose_no_digits():
     X = (features() + 1000).astype(np.float32)
     expansion = GaussianKernel(20, sigma=1, random_state=0).fit(X)
@@ -90,10 +108,10 @@ def test_no_rows_in_no_rows_out():
     [
         ({"n_components": -1}, "n_components must be an integer >= 1, got -1"),
         ({"n_components": "many"}, "n_components must be an integer >= 1, got 'many'"),
-        ({"sigma": 0}, "sigma must be a finite number > 0, got 0"),
-        ({"sigma": float("nan")}, "sigma must be a finite number > 0, got nan"),
-        ({"sigma": float("inf")}, "sigma must be a finite number > 0, got inf"),
-        ({"sigma": "scale"}, "sigma must be a finite number > 0, got 'scale'"),
+        ({"sigma": 0}, "sigma must be a finite number > 0 or 'median', got 0"),
+        ({"sigma": float("nan")}, "sigma must be a finite number > 0 or 'median', got nan"),
+        ({"sigma": float("inf")}, "sigma must be a finite number > 0 or 'median', got inf"),
+        ({"sigma": "scale"}, "sigma must be a finite number > 0 or 'median', got 'scale'"),
     ],
 )
 def test_bad_parameters_are_refused_at_fit(params, message):

@@ -91,6 +91,7 @@ class RebalancedRidge:
     gamma: float | str
     seed: int
     expansion: Any  # fitted, or None
+    spread: str
 
     def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
         """Return the weights for what was learned and filled up; the statistics stay as they are."""
@@ -110,7 +111,9 @@ class RebalancedRidge:
         count = classes.count
         lacking = np.rint(count.max() - count).astype(np.intp)
         random = np.random.default_rng(self.seed)
-        means, deviations = classes.means, np.sqrt(classes.squares / count[:, None])
+        # n - 1; counts need not be whole where samples have weights, and half of n is less than that from n = 2 on.
+        divisor = np.maximum(count - 1, count / 2) if self.spread == "sample" else count
+        means, deviations = classes.means, np.sqrt(classes.squares / divisor[:, None])
         slots = np.repeat(order, lacking[order])
         for start in range(0, len(slots), ROWS):
             part = slots[start : start + ROWS]
@@ -125,6 +128,8 @@ class AEFOCLClassifier(LinearClassifier):
     ----------
     gamma : float or "auto", default="auto"
         The ridge.
+    spread : {"sample", "population"}, default="sample"
+        Whether variances of a class of n samples are over n - 1, as published, or over n.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`; pseudo-features are drawn before it.
     random_state : int or None, default=None
@@ -142,7 +147,7 @@ class AEFOCLClassifier(LinearClassifier):
     Beside ACIL's statistics it holds the mean and the variance of every input feature in every class, 2 C d numbers.
     Learning costs as much as ACIL; a solve costs O(C n_max f (d + f)) more, for n_max samples in the largest class:
     as if the stream were balanced, and learned again. On balanced data it is ACIL. A class of one sample is filled with
-    copies of it.
+    copies of it. Models that were saved before there was `spread` go on with "population".
 
     References
     ----------
@@ -160,13 +165,22 @@ class AEFOCLClassifier(LinearClassifier):
     >>> keep = np.concatenate([np.flatnonzero(y == digit)[: 80 >> digit // 2] for digit in range(10)])
     >>> clf = AEFOCLClassifier(expansion=RandomReLU(500, random_state=0)).fit(X[keep], y[keep])
     >>> print(f"{balanced_accuracy_score(y_test, clf.predict(X_test)):.2f}")
-    0.84
+    0.85
     """
 
     takes_tensors: ClassVar[bool] = False
+    _in_older_files: ClassVar[dict[str, Any]] = {"spread": "population"}
 
-    def __init__(self, gamma: float | str = "auto", *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        gamma: float | str = "auto",
+        *,
+        spread: str = "sample",
+        expansion: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.gamma = gamma
+        self.spread = spread
         self.expansion = expansion
         self.random_state = random_state
 
@@ -178,10 +192,12 @@ class AEFOCLClassifier(LinearClassifier):
 
     def _rule(self) -> RebalancedRidge:
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        return RebalancedRidge(self.gamma, seed, self.expansion_)
+        return RebalancedRidge(self.gamma, seed, self.expansion_, self.spread)
 
     def _check_parameters(self) -> None:
         check_gamma(self.gamma, "auto")
+        if self.spread not in ("sample", "population"):
+            raise ValueError(f"spread={self.spread!r} is unknown. Use 'sample' or 'population'.")
 
     def _rows_to_learn(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         for part, features in self._features(X, inputs):

@@ -20,7 +20,7 @@ class Cosine:
         """Return the directions of the class means."""
         statistics = state.statistics
         assert isinstance(statistics, Means)
-        units = statistics.space.backend.cast(_unit(statistics.means), statistics.space.dtype)
+        units = statistics.space.backend.cast(unit(statistics.means), statistics.space.dtype)
         return CosineSolution(units, statistics.means), memory
 
 
@@ -34,10 +34,10 @@ class CosineSolution:
     def scorer(self, order: Array) -> Callable[[Array], Array]:
         """Return the function from features to cosines."""
         M = self.units[order].T
-        return lambda X: _unit(X) @ M
+        return lambda X: unit(X) @ M
 
 
-def _unit(X: Array) -> Array:
+def unit(X: Array) -> Array:
     """Return the rows of X at length 1; a row of zeros stays."""
     length = (X**2).sum(1) ** 0.5
     unit: Array = X / (length + (length == 0))[:, None]

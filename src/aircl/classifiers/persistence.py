@@ -103,7 +103,8 @@ def _unpack(
     weighting: Any,
     backend: NumpyBackend,
 ) -> Classifier:
-    parameters = dict(header["parameters"])
+    # What a class has a parameter for by now, and what it did before.
+    parameters = {**getattr(cls, "_in_older_files", {}), **header["parameters"]}
     if (limit := parameters.get("memory_limit")) is not None and not backend.spills:
         raise FileError(
             f"the file was saved with memory_limit={limit!r}, which {backend.name} cannot keep. Load it without "

@@ -5,12 +5,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aircl.engine.backend import backend_of, is_tensor
 from aircl.expansion.tensors import check_tensor, fitted_like
+
+# The median distance between so many rows is within a percent or so of that between all.
+ROWS = 512
 
 
 class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -22,8 +26,9 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     n_components : int, default=2048
         Number f of centres.
-    sigma : float, default=10.0
-        Width of the kernel, > 0, in the units of the features.
+    sigma : float or "median", default=10.0
+        Width of the kernel, > 0, in the units of the features. "median": the median distance between two rows of the X
+        given to `fit`; of more than 512 rows, between 512 that are spread evenly over it.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of centres.
 
@@ -31,6 +36,8 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ----------
     centers_ : ndarray of shape (n_components, n_features_in_)
         The centres m_j, in the dtype of the X given to `fit`.
+    sigma_ : float
+        The width that is used.
     n_features_in_ : int
         Number of features d seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -72,13 +79,14 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """
 
     centers_: NDArray[Any]
+    sigma_: float
     n_features_in_: int
 
     def __init__(
         self,
         n_components: int = 2048,
         *,
-        sigma: float = 10.0,
+        sigma: float | str = 10.0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
@@ -102,14 +110,16 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         if not isinstance(self.n_components, Integral) or self.n_components < 1:
             raise ValueError(f"n_components must be an integer >= 1, got {self.n_components!r}.")
-        if not isinstance(self.sigma, Real) or not 0 < self.sigma < np.inf:
-            raise ValueError(f"sigma must be a finite number > 0, got {self.sigma!r}.")
+        is_number = isinstance(self.sigma, Real) and 0 < self.sigma < np.inf
+        if not is_number and self.sigma != "median":
+            raise ValueError(f"sigma must be a finite number > 0 or 'median', got {self.sigma!r}.")
         if is_tensor(X):
             X = check_tensor(self, X, reset=True, min_samples=1)
         else:
             X = validate_data(self, X, dtype=(np.float64, np.float32))
         backend = backend_of(X)
         n, f = X.shape[0], self.n_components
+        self.sigma_ = float(self.sigma) if is_number else _median_distance(X)
         random_state = check_random_state(self.random_state)
         if n >= f:
             self._set_centers(X[backend.index(random_state.choice(n, f, replace=False))])
@@ -155,7 +165,7 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         H -= 0.5 * (X**2).sum(1)[:, None]
         H -= half_norms
         H = backend.clip(H, high=0.0)
-        H /= self.sigma**2
+        H /= self.sigma_**2
         return backend.exp(H)
 
     @property
@@ -165,14 +175,18 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the fitted arrays by name, as NumPy arrays."""
         check_is_fitted(self)
-        return {"centers": backend_of(self.centers_).to_numpy(self.centers_)}
+        centers = {"centers": backend_of(self.centers_).to_numpy(self.centers_)}
+        return centers | {"sigma": np.array([self.sigma_])} if self.sigma == "median" else centers
 
     def _restore_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
         """Set the fitted attributes from what `_state_arrays` returned."""
         shapes = {name: array.shape for name, array in arrays.items()}
         shape = shapes.get("centers", ())
-        if shapes.keys() != {"centers"} or len(shape) != 2 or shape[0] != self.n_components:
-            raise ValueError(f"GaussianKernel needs 'centers' of shape ({self.n_components}, d), got {shapes}.")
+        names = {"centers", "sigma"} if self.sigma == "median" else {"centers"}
+        if shapes.keys() != names or len(shape) != 2 or shape[0] != self.n_components:
+            width = " and 'sigma'" if self.sigma == "median" else ""
+            raise ValueError(f"GaussianKernel needs 'centers' of shape ({self.n_components}, d){width}, got {shapes}.")
+        self.sigma_ = float(arrays["sigma"][0] if self.sigma == "median" else self.sigma)
         self._set_centers(arrays["centers"])
         self.n_features_in_ = shape[1]
         return self
@@ -181,3 +195,12 @@ class GaussianKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _median_distance(X: Any) -> float:
+    """Return the median distance between two rows that are not the same; 1 if there are no such rows."""
+    n = X.shape[0]
+    rows = X if n <= ROWS else X[backend_of(X).index(np.linspace(0, n - 1, ROWS).round().astype(np.intp))]
+    distances = pdist(np.asarray(backend_of(X).to_numpy(rows), dtype=np.float64))
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if len(distances) else 1.0

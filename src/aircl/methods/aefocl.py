@@ -11,9 +11,9 @@ from aircl.methods.registry import register_method
 class AefOcl(AnalyticMethod):
     """AEF-OCL: ACIL on a stream that Gaussian pseudo-features fill up to balance whenever it is solved."""
 
-    estimator = AEFOCLClassifier
+    estimator, options = AEFOCLClassifier, ("spread",)
 
     def make(self) -> AEFOCLClassifier:
         """Return AEF-OCL behind the buffer."""
         setup = self.setup
-        return AEFOCLClassifier(setup.gamma, expansion=self.buffer, random_state=setup.seed)
+        return AEFOCLClassifier(setup.gamma, expansion=self.buffer, random_state=setup.seed, **setup.options)

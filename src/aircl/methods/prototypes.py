@@ -27,4 +27,4 @@ class Slda(ClassifierMethod):
 class FeCam(ClassifierMethod):
     """FeCAM: the nearest class mean under every class's own covariance."""
 
-    estimator, options = FeCAMClassifier, ("shrinkage", "power", "memory_limit")
+    estimator, options = FeCAMClassifier, ("shrinkage", "rounds", "normalize", "power", "memory_limit")
