@@ -70,9 +70,12 @@ class Parameters(TypedDict, total=False):
     random_state: int | None
     n_components: int | None
     compensation: float
-    shrinkage: float
+    shrinkage: float | str
     power: float
-    sigma: float
+    sigma: float | str
+    spread: str
+    normalize: bool
+    rounds: int
 
 
 class _Expansion(TypedDict):
