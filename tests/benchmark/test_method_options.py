@@ -38,7 +38,7 @@ def run(path, experiment=EXPERIMENT, listener=None):
 
 
 def timeless(directory):
-    return [replace(row, seconds=0, peak_memory=0) for row in directory.rows()]
+    return [replace(row, seconds=0, predict_seconds=0) for row in directory.rows()]
 
 
 def test_options_reach_the_methods_and_are_saved_with_the_run(tmp_path):

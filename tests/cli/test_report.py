@@ -90,6 +90,6 @@ def test_a_narrow_terminal_sees_what_matters_most(directory):
         assert width is None or Measurement.get(console, console.options, table).maximum <= width
         return [str(column.header).split("\n")[0] for column in table.columns]
 
-    assert titles(None) == ["method", "A_last %", "time s", "memory MB", "kept", "A_avg %", "A_last %"]
+    assert titles(None) == ["method", "A_last %", "learning s", "state MB", "kept", "A_avg %", "A_last %"]
     assert titles(60) == ["method", "A_last %", "A_avg %", "A_last %"]
     assert titles(30) == ["method", "A_last %"]

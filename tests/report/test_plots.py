@@ -148,7 +148,7 @@ def test_groups(run, experiment, ax):
     assert [label.get_text().split("\n")[0] for label in ax.get_xticklabels()] == ["head", "middle", "tail"]
 
 
-@pytest.mark.parametrize(("what", "column", "scale"), [("seconds", "seconds", 1), ("memory", "peak_memory", 1e-6)])
+@pytest.mark.parametrize(("what", "column", "scale"), [("seconds", "seconds", 1), ("memory", "state_bytes", 1e-6)])
 def test_cost(what, column, scale, run, experiment, ax):
     plot_cost(experiment, ax, what=what)
     rows = [r for r in run.rows() if r.order == "descending" and r.point == "final"]

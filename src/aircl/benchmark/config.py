@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from aircl.scenarios import PRESETS
+from aircl.scenarios import PRESETS, SCENARIOS, describe_scenario
 
 # Streams that are passed through once, without a word about where phases end.
 ONLINE = ("si-blurry", "si-blurry-paper", "i-blurry", "blurry-m")
@@ -158,6 +158,23 @@ class RunConfig:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
 
+    def stream_names(self) -> tuple[str, ...]:
+        """Return what rows and reports call the scenario of each experiment.
+
+        It is the name of the scenario; where experiments on the same data differ in more, what they differ in follows.
+        """
+        names = []
+        for one in self.experiments:
+            same = [
+                _settings(other)
+                for other in self.experiments
+                if (other.dataset, other.backbone, other.scenario) == (one.dataset, one.backbone, one.scenario)
+            ]
+            own = _settings(one)
+            differing = [key for key in own if any(key not in other or other[key] != own[key] for other in same)]
+            names.append(",".join([one.scenario, *(f"{key}={own[key]}" for key in differing)]))
+        return tuple(names)
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the configuration as JSON would hold it."""
         experiments = [{**asdict(e), "options": dict(e.options)} for e in self.experiments]
@@ -175,6 +192,35 @@ class RunConfig:
             experiments.append(replace(experiment, **{"method_options": kept, **changes}))
         return replace(self, experiments=tuple(experiments))
 
+    def with_methods(self, names: Sequence[str]) -> RunConfig:
+        """Return the configuration with methods added to those of all experiments."""
+        return replace(
+            self,
+            experiments=tuple(
+                replace(one, methods=tuple(dict.fromkeys((*one.methods, *names)))) for one in self.experiments
+            ),
+        )
+
+    def resampled(self) -> RunConfig:
+        """Return the configuration with `resample` set in all scenarios that draw samples.
+
+        Raises
+        ------
+        ValueError
+            If there is none: the others take all samples.
+        """
+        drawing = [name for name in SCENARIOS if "resample" in describe_scenario(name).options]
+        if not any(one.scenario in drawing for one in self.experiments):
+            used = ", ".join(dict.fromkeys(one.scenario for one in self.experiments))
+            raise ValueError(f"{used} take all samples there are; resample is for {', '.join(drawing)}.")
+        return replace(
+            self,
+            experiments=tuple(
+                replace(one, options={**one.options, "resample": True}) if one.scenario in drawing else one
+                for one in self.experiments
+            ),
+        )
+
     def with_options(self, method_options: Mapping[str, Mapping[str, Any]]) -> RunConfig:
         """Return the configuration with options added to those of the methods, in all experiments that have them."""
         used = {method for experiment in self.experiments for method in experiment.methods}
@@ -191,6 +237,13 @@ class RunConfig:
                     options[name] = {**options.get(name, {}), **added}
             experiments.append(replace(experiment, method_options=options))
         return replace(self, experiments=tuple(experiments))
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """Return everything that results depend on, beside data, backbone, scenario, order, method and seed."""
+    names = ("buffer", "gamma", "batch_size", "evaluate_every", "unfreeze")
+    options = {f"{name}.{key}": v for name, of in experiment.method_options.items() for key, v in of.items()}
+    return {**experiment.options, **{name: getattr(experiment, name) for name in names}, **options}
 
 
 def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:

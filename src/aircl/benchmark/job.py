@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from aircl.benchmark.evaluation import ROWS, Evaluation, TestSet, squared_errors
-from aircl.benchmark.memory import peak_memory, reset_peak_memory
+from aircl.benchmark.memory import peak_memory, reset_peak_memory, written_bytes
 from aircl.benchmark.metrics import (
     Labels,
     accuracy,
@@ -62,19 +64,26 @@ class Track:
         Phases done.
     samples : int
         Training samples seen.
-    seconds : float
-        Wall time of learning.
+    seconds, predict_seconds : float
+        Wall time of learning, and of predicting.
+    state_bytes : int or None
+        What the method wrote after the last phase.
     rows : list of dict
         The rows of the job so far.
     by_phase : list of list of float
         After each phase, the accuracy of every class, nan as None.
+    points : list of dict
+        For each evaluation: whether it was periodic, the classes that counted, and which test samples were right.
     """
 
-    phases: int
-    samples: int
-    seconds: float
-    rows: list[dict[str, Any]]
-    by_phase: list[list[float | None]]
+    phases: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+    predict_seconds: float = 0.0
+    state_bytes: int | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    by_phase: list[list[float | None]] = field(default_factory=list)
+    points: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Job:
@@ -96,6 +105,10 @@ class Job:
     directory : RunDirectory
     blas_threads : int or None
         None: as many as BLAS likes.
+    isolated : bool
+        Whether the process is the job's own, so that its peak memory means something.
+    listener : callable or None
+        Called with rows when they are written.
     """
 
     def __init__(
@@ -111,11 +124,14 @@ class Job:
         evaluate_every: int | None,
         directory: RunDirectory,
         blas_threads: int | None = None,
+        isolated: bool = False,
+        listener: Callable[[list[Row]], None] | None = None,
     ) -> None:
         self.template, self.make, self.stream = template, make, stream
         self.train, self.online = train, online
         self.batch_size, self.evaluate_every = batch_size, evaluate_every
         self.directory, self.blas_threads = directory, blas_threads
+        self.isolated, self.listener = isolated, listener
         self.test = TestSet(test.inputs, test.labels)
         self._n_classes = int(max(train.labels.max(initial=-1), test.labels.max(initial=-1))) + 1
 
@@ -131,10 +147,12 @@ class Job:
             self._learn_phase(method, number, phase, track, progress)
             evaluation = self._evaluate(method, phase.exposed, track)
             track.by_phase.append(self._by_class(evaluation))
-            self._note(track, method, "phase", number, evaluation)
             track.phases = number
+            written = self._write(method)
+            track.state_bytes = written_bytes(written, method.setup.backbone)
+            self._note(track, method, "phase", number, evaluation)
             if number < len(self.stream):
-                self._save(method, track)
+                self._keep(written, track)
         self._finish(method, track, evaluation)
 
     # -- learning --
@@ -163,14 +181,20 @@ class Job:
     def _evaluate(self, method: Method, exposed: Labels, track: Track) -> Evaluation:
         began = time.perf_counter()
         method.refresh()
-        track.seconds += time.perf_counter() - began
-        return self.test.evaluate(method, exposed)
+        learned = time.perf_counter()
+        evaluation = self.test.evaluate(method, exposed)
+        track.seconds += learned - began
+        track.predict_seconds += time.perf_counter() - learned
+        return evaluation
 
     def _note(
         self, track: Track, method: Method, point: str, phase: int, evaluation: Evaluation, samples: int | None = None
     ) -> None:
         if not evaluation.confusion.sum():  # nothing exposed yet, or no test sample of what is
             return
+        right = np.packbits(evaluation.predicted == self.test.labels).tobytes()
+        place = {"periodic": point == "periodic", "classes": evaluation.classes.tolist()}
+        track.points.append({**place, "right": b64encode(right).decode()})
         for metric, measure in METRICS.items():
             self._add(track, method, point, phase, metric, measure(evaluation.confusion), samples)
 
@@ -192,7 +216,9 @@ class Job:
             metric=metric,
             value=value,
             seconds=track.seconds,
-            peak_memory=peak_memory(),
+            state_bytes=track.state_bytes,
+            predict_seconds=track.predict_seconds,
+            peak_memory=peak_memory() if self.isolated else None,
             kept=method.samples_kept,
             **{key: value for key, value in method.facts().items() if key == "gamma"},
         )
@@ -219,12 +245,25 @@ class Job:
             if points["periodic"]:
                 values[f"{prefix}A_auc"] = float(np.mean(points["periodic"]))
             values[f"{prefix}A_last"] = points["phase"][-1]
-        self._details(method, evaluation, by_phase, counts).save(self.directory.details_path(self.template.job))
+        details = replace(self._details(method, evaluation, by_phase, counts), **self._answers(track, evaluation))
+        details.save(self.directory.details_path(self.template.job))
         # A job with an A_last is a finished one, so that row comes last.
         for name in sorted(values, key=lambda name: name == "A_last"):
             self._add(track, method, "final", 0, name, values[name])
-        self.directory.append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
-        shutil.rmtree(self.directory.state_path(self.template.job), ignore_errors=True)
+        self._append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
+        for path in self._places():
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _answers(self, track: Track, evaluation: Evaluation) -> dict[str, Any]:
+        """Return what `Details` has of single test samples."""
+        right = [np.frombuffer(b64decode(point["right"]), np.uint8) for point in track.points]
+        return {
+            "test_labels": self.test.labels,
+            "predicted": evaluation.predicted,
+            "right": np.array(right, np.uint8).reshape(len(right), -1),
+            "exposed": np.array([np.isin(evaluation.classes, point["classes"]) for point in track.points], bool),
+            "periodic": np.array([point["periodic"] for point in track.points], bool),
+        }
 
     def _details(
         self,
@@ -262,27 +301,42 @@ class Job:
             yield method.encode(self.train.inputs[part]), self.train.labels[part]
 
     # -- stopping and going on --
-    def _save(self, method: Method, track: Track) -> None:
-        """Write the state after a phase beside the old one, take its place, and only then add the rows."""
+    def _places(self) -> tuple[Path, Path, Path]:
+        """Return where the state of the job is, and where the next and the previous one are for a moment."""
         place = self.directory.state_path(self.template.job)
-        new = place.with_name(f"{place.name}.new")
+        return place, place.with_name(f"{place.name}.new"), place.with_name(f"{place.name}.old")
+
+    def _write(self, method: Method) -> Path:
+        """Write the method beside its last state."""
+        new = self._places()[1]
         shutil.rmtree(new, ignore_errors=True)
         (new / "method").mkdir(parents=True)
         method.save(new / "method")
+        return new
+
+    def _keep(self, new: Path, track: Track) -> None:
+        """Let what was written take the place of the last state, and only then add the rows."""
+        place, _, old = self._places()
         (new / "track.json").write_text(json.dumps(asdict(track)))
         if place.exists():
-            place.rename(old := place.with_name(f"{place.name}.old"))
+            place.rename(old)
             new.rename(place)
             shutil.rmtree(old)
         else:
             new.rename(place)
-        self.directory.append(Row(**row) for row in track.rows if row["phase"] == track.phases)
+        self._append(Row(**row) for row in track.rows if row["phase"] == track.phases)
+
+    def _append(self, rows: Iterable[Row]) -> None:
+        rows = list(rows)
+        self.directory.append(rows)
+        if self.listener is not None:
+            self.listener(rows)
 
     def _resume(self) -> tuple[Method, Track]:
         """Return the method and what is known of it, as they were after the last phase that was written."""
         method = self.make()
-        place = self.directory.state_path(self.template.job)
-        for path in (place, place.with_name(f"{place.name}.old")):  # a kill between two renames leaves the old one
+        place, _, old = self._places()
+        for path in (place, old):  # a kill between two renames leaves the old one
             if (path / "track.json").exists():
                 track = Track(**json.loads((path / "track.json").read_text()))
                 method.restore(path / "method")
@@ -290,4 +344,4 @@ class Job:
                 self.directory.rewrite([*others, *(Row(**row) for row in track.rows)])
                 return method, track
         self.directory.rewrite([row for row in self.directory.rows() if row.job != self.template.job])
-        return method, Track(0, 0, 0.0, [], [])
+        return method, Track()

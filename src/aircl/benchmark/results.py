@@ -17,7 +17,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -61,9 +61,13 @@ class Row:
     value : float or None
         Accuracies are shares from 0 to 1. None where a method gave no value.
     seconds : float
-        Wall time of the job until then: learning and solving, without evaluation.
-    peak_memory : int
-        Bytes of the process, at most, since the job began.
+        Wall time of the job until then: learning and solving, without evaluation. The clock starts after a warm-up.
+    state_bytes : int or None
+        Bytes that `Method.save` wrote after the last phase, without weights of the backbone. None: not known yet.
+    predict_seconds : float or None
+        Wall time until then of encoding and predicting test samples. None: not known.
+    peak_memory : int or None
+        Bytes of the process of the job, at most; None unless every job had a process of its own.
     gamma : float or None
         Of analytic methods, as used at this point.
     buffer : int or None
@@ -80,7 +84,7 @@ class Row:
     >>> row = Row(
     ...     run="mine", job="digits-air-seed1", dataset="digits", backbone="identity", scenario="cil", order="",
     ...     method="air", seed=1, phase=2, samples=1438, point="phase", metric="accuracy", value=0.97, seconds=0.3,
-    ...     peak_memory=200_000_000,
+    ...     state_bytes=33_000,
     ... )
     >>> row.status, row.kept, row.gamma
     ('ok', 0, None)
@@ -100,7 +104,9 @@ class Row:
     metric: str
     value: float | None
     seconds: float
-    peak_memory: int
+    state_bytes: int | None = None
+    predict_seconds: float | None = None
+    peak_memory: int | None = None
     gamma: float | None = None
     buffer: int | None = None
     kept: int = 0
@@ -125,6 +131,14 @@ class Details:
         summed over the class's training samples. Empty where a method has none.
     phase_accuracy : array of shape (phases, phases)
         Test accuracy, after phase i (row), on the classes that were new in phase j (column); nan where there are none.
+    test_labels, predicted : arrays of shape (n,), or empty
+        True and predicted class of every test sample, after the last phase; -1 where the class was never exposed.
+    right : array of shape (points, n / 8), or empty
+        Whether each test sample was right at each evaluation, as bits (`np.unpackbits(right, axis=1, count=n)`).
+    exposed : array of bool of shape (points, C), or empty
+        Which classes counted at each evaluation.
+    periodic : array of bool of shape (points,), or empty
+        Whether an evaluation was on the way, and not at the end of a phase.
 
     Examples
     --------
@@ -148,6 +162,11 @@ class Details:
     test_loss: npt.NDArray[np.float64]
     train_loss: npt.NDArray[np.float64]
     phase_accuracy: npt.NDArray[np.float64]
+    test_labels: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    predicted: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    right: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+    exposed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool))
+    periodic: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an npz file, whole or not at all."""
@@ -160,7 +179,7 @@ class Details:
     def load(cls, path: str | os.PathLike[str]) -> Details:
         """Read what `save` wrote."""
         with np.load(path) as arrays:
-            return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+            return cls(**{f.name: arrays[f.name] for f in fields(cls) if f.name in arrays})
 
 
 class RunDirectory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +24,10 @@ from aircl.backbones.cache import Progress as ExtractionProgress
 from aircl.benchmark.config import Experiment, RunConfig
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
+from aircl.benchmark.own_methods import method_sources
 from aircl.benchmark.results import Row, RunDirectory, file_name
+from aircl.benchmark.streams import describe_streams, left_out_remarks
+from aircl.benchmark.warm_up import warm_up
 from aircl.data import Dataset, load_dataset
 from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method, resolve_options
 from aircl.methods.registry import load_methods
@@ -43,18 +47,21 @@ class Spec:
     order : str
     method : str
     seed : int
+    stream : str
+        What rows call the scenario.
     """
 
     experiment: Experiment
     order: str
     method: str
     seed: int
+    stream: str
 
     @property
     def name(self) -> str:
         """The name of the job: files are named after it."""
         e = self.experiment
-        return file_name(e.dataset, e.backbone, e.scenario, self.order, self.method, f"seed{self.seed}")
+        return file_name(e.dataset, e.backbone, self.stream, self.order, self.method, f"seed{self.seed}")
 
 
 class Listener:
@@ -81,9 +88,15 @@ class Listener:
     def training(self, backbone: str, n_images: int, n_classes: int) -> None:
         """Hear that a backbone is about to be trained on a first phase."""
 
+    def left_out(self, dataset: str, remark: str) -> None:
+        """Hear which classes of a dataset a stream has no sample of."""
+
     def job(self, spec: Spec, number: int, total: int) -> Progress | None:
         """Return what to call with samples done and all samples while a job goes on."""
         return None
+
+    def rows(self, spec: Spec, rows: list[Row]) -> None:
+        """Hear what was measured: the rows of a phase, when it is over and they are written."""
 
     def done(self, spec: Spec, row: Row) -> None:
         """Hear how a job ended: its A_last, or the row that says why it failed."""
@@ -102,6 +115,9 @@ class Runner:
         Where features are kept; None: `features` below `aircl.places.cache_directory()`.
     listener : Listener or None
         Who is told what goes on; None: nobody.
+    isolate : bool, default=False
+        Whether every job has a process of its own, so that its peak memory can be told. It is slower, as each
+        process imports everything anew.
 
     Examples
     --------
@@ -125,77 +141,105 @@ class Runner:
         data: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | None = None,
         listener: Listener | None = None,
+        isolate: bool = False,
     ) -> None:
-        self.config, self.directory, self.data = config, directory, data
+        self.config, self.directory, self.data, self.isolate = config, directory, data, isolate
         self.listener = listener or Listener()
+        self._cache_place = cache
         self._cache = FeatureCache(cache)
+        self._is_own_process = False
+        self._warm: set[str] = set()
         self._datasets: dict[str, Dataset] = {}
         self._features: dict[tuple[str, str], tuple[Samples, Samples]] = {}
 
     def specs(self) -> list[Spec]:
         """Return all jobs of the run."""
-        return [
-            Spec(experiment, order, method, seed)
-            for experiment in self.config.experiments
+        specs = [
+            Spec(experiment, order, method, seed, stream)
+            for experiment, stream in zip(self.config.experiments, self.config.stream_names(), strict=True)
             for order in experiment.orders
             for seed in experiment.seeds
             for method in experiment.methods
         ]
-
-    def _names(self) -> list[str]:
-        """Return the names of the datasets."""
-        return list(dict.fromkeys(experiment.dataset for experiment in self.config.experiments))
+        names = [spec.name for spec in specs]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice} is asked for twice. Name every method, order and seed of a stream once.")
+        return specs
 
     def run(self) -> None:
         """Run all jobs that are not finished yet."""
         load_methods()
+        specs = self.specs()
         for experiment in self.config.experiments:  # what is missing or misspelt is found now, not after an hour
             for method in experiment.methods:
                 method_options(experiment, method)
-            dataset = self._dataset(experiment.dataset)
-            for order in experiment.orders:
-                self._stream(Spec(experiment, order, "", experiment.seeds[0]), dataset)
+        streams = [
+            self._describe(*pair) for pair in zip(self.config.experiments, self.config.stream_names(), strict=True)
+        ]
         self.directory.path.mkdir(parents=True, exist_ok=True)
         with self.directory.locked():
-            self._run_all()
+            known = (self.directory.path / "run.json").exists()
+            about = self.directory.about if known else self._about(streams)
+            self.directory.write_about(about)
+            for experiment, stream in zip(self.config.experiments, streams, strict=True):
+                for remark in left_out_remarks(stream["left_out"]):
+                    self.listener.left_out(f"{experiment.dataset}, {stream['scenario']}", remark)
+            self._run_all(specs)
+            self.directory.tidy()
+            self.directory.write_about({**about, "finished": _now()})
 
-    def _run_all(self) -> None:
-        about = self.directory.about if (self.directory.path / "run.json").exists() else self._about()
-        self.directory.write_about(about)
-        rows = self.directory.rows()
-        finished = {row.job for row in rows if row.metric == "A_last" or row.status == "incompatible"}
-        specs = self.specs()
+    def _run_all(self, specs: list[Spec]) -> None:
+        finished = {row.job for row in self.directory.rows() if row.metric == "A_last" or row.status == "incompatible"}
         for number, spec in enumerate(specs, 1):
-            if spec.name not in finished:
-                self._run_job(spec, number, len(specs))
-        self.directory.tidy()
-        self.directory.write_about({**about, "finished": _now()})
+            if spec.name in finished:
+                continue
+            progress = self.listener.job(spec, number, len(specs))
+            if self.isolate:
+                self._run_apart(spec)
+            else:
+                self.run_job(spec, progress)
+            last = [row for row in self.directory.rows() if row.job == spec.name][-1]
+            self.listener.done(spec, last)
 
-    def _run_job(self, spec: Spec, number: int, total: int) -> None:
-        experiment = spec.experiment
-        template = Row(
-            self.config.name, spec.name, experiment.dataset, experiment.backbone, experiment.scenario, spec.order,
-            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0,
-            buffer=experiment.buffer if METHODS[spec.method].analytic else None,
-        )  # fmt: skip
+    def run_job(self, spec: Spec, progress: Progress | None = None) -> None:
+        """Run one job; what goes wrong with it becomes a row."""
         try:
-            dataset = self._dataset(experiment.dataset)
-            stream = self._stream(spec, dataset)
-            self._job(spec, template, dataset, stream).run(self.listener.job(spec, number, total))
+            dataset = self._dataset(spec.experiment.dataset)
+            self._job(spec, dataset, self._stream(spec.experiment, spec.order, spec.seed)).run(progress)
         except IncompatibleError as error:
-            self._note_failure(replace(template, status="incompatible", reason=str(error)))
+            self._note_failure(replace(self._template(spec), status="incompatible", reason=str(error)))
         except Exception as error:  # a sweep goes on whatever one method does
             where = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
-            self._note_failure(replace(template, status="failed", reason=reason))
-        last = [row for row in self.directory.rows() if row.job == spec.name][-1]
-        self.listener.done(spec, last)
+            self._note_failure(replace(self._template(spec), status="failed", reason=reason))
+
+    def _run_apart(self, spec: Spec) -> None:
+        """Run one job in a process of its own, which writes the rows."""
+        rows = len(self.directory.rows())
+        command = [sys.executable, "-m", "aircl.benchmark.isolated", str(self.directory.path), spec.name]
+        places = [str(place or "") for place in (self.data, self._cache_place)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        ended = subprocess.run([*command, *places], env=environment, capture_output=True, text=True, check=False)
+        own = [row for row in self.directory.rows() if row.job == spec.name]
+        if ended.returncode or not own or (own[-1].metric != "A_last" and own[-1].status == "ok"):
+            said = ended.stderr.strip().splitlines()
+            reason = f"its process ended with code {ended.returncode}" + (f": {said[-1]}" if said else "")
+            self._note_failure(replace(self._template(spec), status="failed", reason=reason))
+        self.listener.rows(spec, [row for row in self.directory.rows()[rows:] if row.job == spec.name])
+
+    def _template(self, spec: Spec) -> Row:
+        """Return a row with everything that all rows of a job share."""
+        e, analytic = spec.experiment, METHODS[spec.method].analytic
+        return Row(
+            self.config.name, spec.name, e.dataset, e.backbone, spec.stream, spec.order, spec.method, spec.seed,
+            0, 0, "", "", None, 0.0, buffer=e.buffer if analytic else None,
+        )  # fmt: skip
 
     def _note_failure(self, row: Row) -> None:
         others = [old for old in self.directory.rows() if old.job != row.job]
         self.directory.rewrite([*others, row])
 
-    def _job(self, spec: Spec, template: Row, dataset: Dataset, stream: Stream) -> Job:
+    def _job(self, spec: Spec, dataset: Dataset, stream: Stream) -> Job:
         experiment = spec.experiment
         method_class = METHODS[spec.method]
         options = method_options(experiment, spec.method)
@@ -226,8 +270,11 @@ class Runner:
         def make() -> Method:
             return create_method(spec.method, setup)
 
+        if spec.method not in self._warm:
+            warm_up(spec.method, setup, train, stream)
+            self._warm.add(spec.method)
         return Job(
-            template,
+            self._template(spec),
             make,
             stream,
             train,
@@ -237,6 +284,8 @@ class Runner:
             evaluate_every=experiment.evaluate_every,
             directory=self.directory,
             blas_threads=1 if (experiment.buffer or backbone.width) <= SMALL else None,
+            isolated=self._is_own_process,
+            listener=lambda rows: self.listener.rows(spec, rows),
         )
 
     # -- from names to things --
@@ -245,10 +294,15 @@ class Runner:
             self._datasets[name] = load_dataset(name, root=self.data)
         return self._datasets[name]
 
-    def _stream(self, spec: Spec, dataset: Dataset) -> Stream:
-        options = dict(spec.experiment.options) | ({"order": spec.order} if spec.order else {})
-        train = dataset.train
-        return make_stream(spec.experiment.scenario, train.labels, seed=spec.seed, domains=train.domains, **options)
+    def _stream(self, experiment: Experiment, order: str, seed: int) -> Stream:
+        train = self._dataset(experiment.dataset).train
+        options = dict(experiment.options) | ({"order": order} if order else {})
+        return make_stream(experiment.scenario, train.labels, seed=seed, domains=train.domains, **options)
+
+    def _describe(self, experiment: Experiment, name: str) -> dict[str, Any]:
+        places = [(order, seed) for order in experiment.orders for seed in experiment.seeds]
+        streams = {(order, seed): self._stream(experiment, order, seed) for order, seed in places}
+        return describe_streams(experiment, name, streams, self._dataset(experiment.dataset).class_names)
 
     def _backbone(self, spec: Spec, dataset: Dataset, stream: Stream) -> Backbone:
         name, train = spec.experiment.backbone, dataset.train
@@ -282,11 +336,15 @@ class Runner:
             )
         return self._features[key]
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
+        datasets = dict.fromkeys(experiment.dataset for experiment in self.config.experiments)
+        methods = dict.fromkeys(name for experiment in self.config.experiments for name in experiment.methods)
         return {
             "name": self.config.name,
             "config": self.config.to_mapping(),
-            "classes": {name: list(self._dataset(name).class_names) for name in self._names()},
+            "classes": {name: list(self._dataset(name).class_names) for name in datasets},
+            "streams": streams,
+            "sources": method_sources(methods),
             "methods": [dict(_described(experiment)) for experiment in self.config.experiments],
             "versions": dict(_versions()),
             "revision": _revision(),

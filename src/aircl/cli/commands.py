@@ -18,6 +18,7 @@ from aircl.cli.info import info
 from aircl.cli.learn import learn
 from aircl.cli.listing import list_
 from aircl.cli.merge import merge
+from aircl.cli.once import OnceCommand
 from aircl.cli.predict import predict
 from aircl.cli.report import report
 from aircl.cli.run import run
@@ -25,9 +26,9 @@ from aircl.cli.show import show
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (learn, predict, evaluate, merge, forget, info, features, cache, show, run, report):
-    app.command()(command)
-app.command("list")(list_)
-app.command("check-method")(check_method)
+    app.command(cls=OnceCommand)(command)
+app.command("list", cls=OnceCommand)(list_)
+app.command("check-method", cls=OnceCommand)(check_method)
 
 
 def _show_version(wanted: bool) -> None:

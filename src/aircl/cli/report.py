@@ -20,12 +20,25 @@ if TYPE_CHECKING:
     from aircl.report.tables import Comparison
 
 # What a narrow terminal does not show, the first to go first; the page has it all.
-EXPENDABLE = ("buffer", "gamma", "kept", "peak_memory", "seconds", "forgetting", "middle", "published", "head", "tail")
+EXPENDABLE = (
+    "buffer",
+    "gamma",
+    "kept",
+    "peak_memory",
+    "predict_seconds",
+    "state_bytes",
+    "seconds",
+    "forgetting",
+    "middle",
+    "published",
+    "head",
+    "tail",
+)
 
 
 @reports_problems
 def report(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that `aircl run` wrote.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR..", help="Directories that `aircl run` wrote.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +59,7 @@ def report(
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")
         check_output(output)
-    write_and_show(run, output=output, balanced=balanced, json=json)
+    write_and_show(runs[0], output=output, balanced=balanced, json=json)
 
 
 def write_and_show(
@@ -88,6 +101,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "backbone": experiment.backbone,
         "scenario": experiment.scenario,
         "order": experiment.order,
+        "remarks": list(experiment.remarks),
         "balanced": comparison.balanced,
         "methods": [
             {
@@ -118,6 +132,7 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
         kind = "class-balanced" if comparison.balanced else "per sample"
         parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison, width)]
         parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
+        parts += [Text(remark) for remark in comparison.experiment.remarks]
         parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.notes.items()]
         if comparison.published is not None and comparison.published.differences:
             parts.append(Text(f"Published with other settings: {'; '.join(comparison.published.differences)}."))

@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.benchmark.results import Details, Row, RunDirectory
+from aircl.benchmark.streams import left_out_remarks
 from aircl.report.estimates import Estimate, Series, estimate
 
 Integers = npt.NDArray[np.int64]
 JobStatus = Literal["ok", "failed", "incompatible", "unfinished"]
 ClassValue = Literal["weight_norms", "test_loss", "train_loss"]
+Cost = Literal["seconds", "predict_seconds", "state_bytes", "peak_memory", "kept", "gamma", "buffer"]
 
 # What the paper compares comes first, in the order that its figures have them; other methods follow as they ran.
 _LEADING = ("air", "acil")
@@ -116,12 +118,12 @@ class MethodResults:
         """Return a summary metric, such as "A_last"; accuracies are shares from 0 to 1."""
         return estimate(job.final(metric) for job in self.jobs if job.status == "ok")
 
-    def cost(self, what: Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]) -> Estimate | None:
+    def cost(self, what: Cost) -> Estimate | None:
         """Return seconds, bytes, samples kept, gamma or width of the buffer, as they stand at the end."""
-        if what in ("gamma", "buffer"):  # of the last row that has one; a summary row may not
-            known = ([getattr(row, what) for row in job.rows if getattr(row, what) is not None] for job in self.used)
-            return estimate(values[-1] for values in known if values)
-        return estimate(max(getattr(row, what) for row in job.rows) for job in self.used)
+        known = ([getattr(row, what) for row in job.rows if getattr(row, what) is not None] for job in self.used)
+        # Of the last row that has one; a summary row may not. Times, peaks and samples are the most there were.
+        last = what in ("gamma", "buffer", "state_bytes")
+        return estimate(values[-1] if last else max(values) for values in known if values)
 
     def anytime(self, metric: str = "accuracy") -> Series | None:
         """Return accuracy over samples seen: of the periodic evaluations, or at the ends of phases if there are none.
@@ -200,6 +202,8 @@ class Experiment:
         What a reader should know of methods, by their names.
     class_names : list of str
         By label; empty if they are not known.
+    remarks : list of str
+        What a reader should know of the streams: what seeds change, which classes are left out.
 
     Examples
     --------
@@ -224,6 +228,7 @@ class Experiment:
     config: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     class_names: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
     def name_of(self, label: int) -> str:
         """Return the name of a class, or its label where that is all there is."""
@@ -315,7 +320,7 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
     if isinstance(directory, RunDirectory):
         about = directory.about
-        configs = list(zip(_configs(about), _notes(about), strict=False))
+        configs = list(zip(_configs(about), _notes(about), _remarks(about), strict=False))
         names, rows = about.get("classes", {}), directory.rows()
     else:
         configs, names, rows = [], {}, list(directory)
@@ -343,13 +348,18 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
                 )
                 for method in _in_order(methods)
             ),
-            *next(
-                (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False))), ({}, {})
-            ),
-            class_names=names.get(key[0], ()),
+            config,
+            notes,
+            names.get(key[0], ()),
+            remarks,
         )
         for key, methods in jobs.items()
+        for config, notes, remarks in [next((one for one in configs if _is_of(one[0], key)), ({}, {}, ()))]
     ]
+
+
+def _is_of(config: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    return all(config.get(name) == value for name, value in zip(_NAMES, key, strict=False))
 
 
 def as_experiment(results: Results) -> Experiment:
@@ -372,10 +382,25 @@ def as_experiment(results: Results) -> Experiment:
 
 
 def _configs(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the experiments that `run.json` tells of."""
+    """Return the experiments that `run.json` tells of, with the scenario as rows call it."""
     config = about.get("config")
     experiments = config.get("experiments") if isinstance(config, Mapping) else None
-    return [one for one in experiments if isinstance(one, Mapping)] if isinstance(experiments, list) else []
+    if not isinstance(experiments, list):
+        return []
+    known = [one for one in experiments if isinstance(one, Mapping)]
+    streams = [*about.get("streams", []), *[{}] * len(known)]
+    return [
+        {**one, **{k: v for k, v in stream.items() if k == "scenario"}}
+        for one, stream in zip(known, streams, strict=False)
+    ]
+
+
+def _remarks(about: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield what `run.json` says of the streams of each experiment, without end."""
+    for stream in about.get("streams", []):
+        yield [stream["between_seeds"], *left_out_remarks(stream["left_out"])]
+    while True:
+        yield []
 
 
 def _notes(about: Mapping[str, Any]) -> Iterator[dict[str, list[str]]]:

@@ -34,10 +34,10 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
     >>> print(to_markdown(map(compare, read_experiments(rows))))
     ## digits · cil · identity, per sample
     <BLANKLINE>
-    | method | seeds | A\_last (%) | time (s) | memory (MB) | kept |
+    | method | seeds | A\_last (%) | learning (s) | state (MB) | kept |
     | --- | ---: | ---: | ---: | ---: | ---: |
-    | air | 1 | **93.00** | <u>0.50</u> | **100** | 0 |
-    | acil | 1 | <u>87.00</u> | **0.40** | **100** | 0 |
+    | air | 1 | **93.00** | 0.50 | 100 | 0 |
+    | acil | 1 | <u>87.00</u> | 0.40 | 100 | 0 |
     <BLANKLINE>
     """
     parts = []
@@ -50,6 +50,7 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
                  for line in comparison.lines if line.note]  # fmt: skip
         parts.append("\n\n".join([
             f"## {_escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
+            *(_escape_markdown(remark) for remark in comparison.experiment.remarks),
             *(["\n".join(notes)] if notes else []),
         ]))  # fmt: skip
     return "\n\n".join(parts) + "\n"
@@ -86,7 +87,7 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
     names = [name for key in keys for name in ((key, f"balanced_{key}") if key in TWICE else (key,))]
     header = ["dataset", "backbone", "scenario", "order", "method", "seeds"]
     header += [name for pair in ((n, f"{n}_se") for n in names) for name in pair]
-    header += ["published_backbone", *(f"published_{key}" for key in TWICE), "note"]
+    header += ["published_backbone", *(f"published_{key}" for key in TWICE), "note", "remarks"]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for comparison in comparisons:
         e = comparison.experiment
@@ -101,6 +102,7 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
                 row["published_backbone"] = comparison.published.label.removeprefix("published, ")
                 row |= {f"published_{key}": f"{value.mean:g}" for key, value in line.published.values.items()}
             row["note"] = line.note
+            row["remarks"] = " ".join(e.remarks)
     out = io.StringIO()
     writer = csv.DictWriter(out, header, restval="", lineterminator="\n")
     writer.writeheader()
@@ -130,17 +132,17 @@ def to_latex(comparisons: Iterable[Comparison]) -> str:
     ... ]
     >>> text = to_latex(map(compare, read_experiments(rows)))
     >>> print(text[text.index("    method") : text.index("    \\bottomrule")])
-        method & seeds & A\_last (\%) & time (s) & memory (MB) & kept \\
+        method & seeds & A\_last (\%) & learning (s) & state (MB) & kept \\
         \midrule
-        air & 1 & \textbf{93.00} & \underline{0.50} & \textbf{100} & 0 \\
-        acil & 1 & \underline{87.00} & \textbf{0.40} & \textbf{100} & 0 \\
+        air & 1 & \textbf{93.00} & 0.50 & 100 & 0 \\
+        acil & 1 & \underline{87.00} & 0.40 & 100 & 0 \\
     <BLANKLINE>
     """
     parts = ["% needs \\usepackage{booktabs}"]
     for comparison in comparisons:
         header, rows = _grid(comparison, _latex_cell, escape_latex)
         kind = "class-balanced" if comparison.balanced else "per sample"
-        notes = " ".join(_published_note(comparison)).replace("**", "")
+        notes = " ".join([*_published_note(comparison), *comparison.experiment.remarks])
         caption = escape_latex(f"{comparison.experiment.title}: accuracies in per cent, {kind}. {notes}".strip())
         parts.append("\n".join([
             "\\begin{table}", "  \\centering", "  \\small",

@@ -155,7 +155,7 @@ def _method_data(method: MethodResults, classes: npt.NDArray[np.int64]) -> dict[
         "class_phases": _series(method.class_phases(), 100),
         "groups": [_estimate(method.final(group), 100) for group in GROUPS],
         "seconds": _estimate(method.cost("seconds"), 1),
-        "memory": _estimate(method.cost("peak_memory"), 1e-6),
+        "memory": _estimate(method.cost("state_bytes"), 1e-6),
         "confusion": None if confusion is None else run_lengths(confusion),
         **{what: _series(method.per_class(what, classes), 1, x=False) for what in CLASS_VALUES},
     }

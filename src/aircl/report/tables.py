@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import Experiment, MethodResults
+from aircl.report.experiments import Cost, Experiment, MethodResults
 from aircl.report.published import Published, PublishedMethod, find_published
 
 
@@ -41,14 +41,16 @@ METRICS = (
     Column("A_avg", "A_avg", "Mean of the accuracies at the ends of the phases"),
     Column("A_last", "A_last", "Accuracy after the last phase"),
     Column("A_auc", "A_auc", "Mean of the accuracies that were measured on the way"),
-    Column("forgetting", "forgetting", "How far classes fell below their best earlier accuracy", better="low"),
+    Column("forgetting", "forgetting", "How far classes fell below their best earlier accuracy", better=""),
     Column("head", "head", "Last accuracy of classes with more than 100 training samples"),
     Column("middle", "middle", "Last accuracy of classes with 20 to 100 training samples"),
     Column("tail", "tail", "Last accuracy of classes with fewer than 20 training samples"),
 )
 COSTS = (
-    Column("seconds", "time", "Wall time of learning", "s", 1.0, "low"),
-    Column("peak_memory", "memory", "Peak memory of the process", "MB", 1e-6, "low"),
+    Column("seconds", "learning", "Wall time of learning and solving, after a warm-up", "s", 1.0, ""),
+    Column("predict_seconds", "predicting", "Wall time of predicting the test set, all evaluations", "s", 1.0, ""),
+    Column("state_bytes", "state", "What the method saves, without weights of the backbone", "MB", 1e-6, ""),
+    Column("peak_memory", "peak memory", "Largest size of the process that ran this job alone", "MB", 1e-6, ""),
     Column("kept", "kept", "Training samples that the method holds", "", 1.0, ""),
     Column("gamma", "gamma", "Ridge of analytic methods, as used at the end", "", 1.0, ""),
     Column("buffer", "buffer", "Width of the random ReLU buffer", "", 1.0, ""),
@@ -57,8 +59,6 @@ COSTS = (
 # Accuracies of a whole stream, which are measured twice: over samples, and over classes. The others are means over
 # classes by their definition.
 TWICE = ("A_avg", "A_last", "A_auc")
-
-_Cost = Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
         column.key: method.final(f"balanced_{column.key}" if balanced and column.key in TWICE else column.key)
         for column in METRICS
     }
-    found |= {column.key: method.cost(cast(_Cost, column.key)) for column in COSTS}
+    found |= {column.key: method.cost(cast(Cost, column.key)) for column in COSTS}
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -207,8 +207,10 @@ def _cell(column: Column, value: Estimate) -> Cell:
 
 def format_number(column: Column, value: float) -> str:
     """Return a number as tables show it: two decimals, or what a cost needs."""
-    if column.unit == "%" or column.key == "seconds":
+    if column.unit in ("%", "s"):
         return f"{round(value, 2) + 0.0:,.2f}"  # no -0.00
     if column.key == "gamma":
         return f"{value:.4g}"
+    if column.key == "state_bytes":  # from a few kB to many GB
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     return f"{value:,.0f}"
