@@ -26,6 +26,10 @@ class ViolationError(Exception):
     """A law is broken; the text says how."""
 
 
+class NotApplicableError(Exception):
+    """A law cannot be tried out on a method; the text says why."""
+
+
 def lessons(labels: Labels, trains: Iterable[Indices], batch_size: int) -> list[Lesson]:
     """Return phases cut into batches, each phase followed by its end; an empty phase is only an end."""
     course: list[Lesson] = []
