@@ -126,12 +126,15 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     from rich.console import Console, Group
     from rich.text import Text
 
+    from aircl.report.formats import LEGEND
+
     width = Console().width if sys.stdout.isatty() else None
     parts: list[Text | Table] = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
         parts += [Text(f"{comparison.experiment.title} ({kind})", style="bold"), make_table(comparison, width)]
         parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
+        parts += [Text(LEGEND)] if comparison.has_ties else []
         parts += [Text(remark) for remark in comparison.experiment.remarks]
         parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.notes.items()]
         if comparison.published is not None and comparison.published.differences:
@@ -188,7 +191,8 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
             cells.append(Text("-"))
             if cell is not None:
                 error = (f" ±{cell.error}", "dim") if cell.error else ""
-                cells[-1] = Text.assemble((cell.text, styles[cell.place]), error)
+                mean = ("≈" + cell.text, "") if cell.tied else (cell.text, styles[cell.place])
+                cells[-1] = Text.assemble(mean, error)
         for metric in () if published is None else published.metrics:
             value = None if line.published is None else line.published.values.get(metric)
             cells.append(Text("-" if value is None else format_estimate(value)))

@@ -15,11 +15,13 @@ from aircl.report.figures import (
 )
 from aircl.report.formats import to_csv, to_latex, to_markdown
 from aircl.report.page import write_report
+from aircl.report.significance import contrast, rank_methods
 from aircl.report.tables import compare
 
 __all__ = [
     "Experiment",
     "compare",
+    "contrast",
     "plot_anytime",
     "plot_class_loss",
     "plot_class_phases_accuracy",
@@ -30,6 +32,7 @@ __all__ = [
     "plot_phase_accuracy",
     "plot_stream",
     "plot_weight_norms",
+    "rank_methods",
     "read_experiments",
     "to_csv",
     "to_latex",

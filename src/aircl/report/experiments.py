@@ -88,11 +88,14 @@ class MethodResults:
         Place of the method among all of the run: its colour and marker, the same in every figure.
     jobs : tuple of Job
         By seed.
+    is_bound : bool
+        Whether it keeps everything and is no competitor: what the others could reach.
     """
 
     name: str
     style: int
     jobs: tuple[Job, ...]
+    is_bound: bool = False
 
     @property
     def used(self) -> tuple[Job, ...]:

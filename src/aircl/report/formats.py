@@ -10,6 +10,8 @@ from typing import Any
 from aircl.report.estimates import Estimate
 from aircl.report.tables import COSTS, METRICS, TWICE, Cell, Comparison
 
+LEGEND = "≈: cannot be told from the best; the 95 % interval of the difference has 0 in it (test samples and seeds)."
+
 
 def to_markdown(comparisons: Iterable[Comparison]) -> str:
     r"""Return tables in Markdown, best in bold and second best underlined, published numbers in columns of their own.
@@ -50,6 +52,7 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
                  for line in comparison.lines if line.note]  # fmt: skip
         parts.append("\n\n".join([
             f"## {_escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
+            *([LEGEND] if comparison.has_ties else []),
             *(_escape_markdown(remark) for remark in comparison.experiment.remarks),
             *(["\n".join(notes)] if notes else []),
         ]))  # fmt: skip
@@ -142,7 +145,8 @@ def to_latex(comparisons: Iterable[Comparison]) -> str:
     for comparison in comparisons:
         header, rows = _grid(comparison, _latex_cell, escape_latex)
         kind = "class-balanced" if comparison.balanced else "per sample"
-        notes = " ".join([*_published_note(comparison), *comparison.experiment.remarks])
+        legend = [LEGEND] if comparison.has_ties else []
+        notes = " ".join([*_published_note(comparison), *legend, *comparison.experiment.remarks])
         caption = escape_latex(f"{comparison.experiment.title}: accuracies in per cent, {kind}. {notes}".strip())
         parts.append("\n".join([
             "\\begin{table}", "  \\centering", "  \\small",
@@ -164,7 +168,7 @@ def escape_latex(text: str) -> str:
     """
     special = {c: f"\\{c}" for c in "&%$#_{}"} | {
         "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "±": "$\\pm$",
-        "·": "$\\cdot$", "<": "\\textless{}", ">": "\\textgreater{}",
+        "≈": "$\\approx$", "·": "$\\cdot$", "<": "\\textless{}", ">": "\\textgreater{}",
     }  # fmt: skip
     return "".join(special.get(c, c) for c in text)
 
@@ -213,13 +217,14 @@ def _published_note(comparison: Comparison) -> list[str]:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}[cell.place].format(cell.text)
+    text = "≈" + cell.text if cell.tied else {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}[cell.place].format(cell.text)
     return f"{text} ± {cell.error}" if cell.error else text
 
 
 def _latex_cell(cell: Cell) -> str:
     number = cell.text.replace(",", "{,}")
     text = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}[cell.place].format(number)
+    text = f"$\\approx${number}" if cell.tied else text
     return f"{text} {{\\tiny$\\pm${cell.error}}}" if cell.error else text
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from aircl.report.estimates import Estimate
 from aircl.report.experiments import Cost, Experiment, MethodResults
 from aircl.report.published import Published, PublishedMethod, find_published
+from aircl.report.significance import TESTED, contrast
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,15 @@ class Cell:
         The standard error, as it is shown; "" if there is none.
     place : {0, 1, 2}
         1: best of the column, 2: second best.
+    tied : bool
+        Whether it is not to be told from the best of the column; the best is itself if another one is.
     """
 
     value: Estimate
     text: str
     error: str
     place: int = 0
+    tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,11 @@ class Comparison:
     lines: tuple[Line, ...]
     published: Published | None
 
+    @property
+    def has_ties(self) -> bool:
+        """Whether any number is marked as not to be told from the best."""
+        return any(cell.tied for line in self.lines for cell in line.cells.values())
+
 
 def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     """Put the methods of an experiment side by side.
@@ -144,8 +153,9 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     Returns
     -------
     comparison : Comparison
-        Per column, the best and the second best are marked; numbers that look the same are as good. A single method
-        is not compared.
+        Per column, the best and the second best are marked by what is shown of them. Where single test samples are
+        known, those that cannot be told from the best are marked as that, see `contrast`. A single method is not
+        compared, and bounds are not marked.
 
     Examples
     --------
@@ -166,7 +176,9 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     cells: dict[str, dict[str, Cell]] = {name: {} for name in values}
     for column in columns:
         shown = {name: _cell(column, own[column.key]) for name, own in values.items() if column.key in own}
-        for name, cell in mark(shown, column.better).items():
+        rivals = {name: cell for name, cell in shown.items() if not experiment.method(name).is_bound}
+        marked = tie(experiment, column.key, balanced, mark(rivals, column.better))
+        for name, cell in {**shown, **marked}.items():
             cells[name][column.key] = cell
     published = find_published(experiment)
     lines = tuple(
@@ -183,7 +195,21 @@ def mark(cells: Mapping[str, Cell], better: str) -> dict[str, Cell]:
     numbers = {name: float(cell.text.replace(",", "")) for name, cell in cells.items()}
     ranked = sorted(set(numbers.values()), reverse=better == "high")
     places = dict(zip(ranked, (1, 2), strict=False))
-    return {name: Cell(cell.value, cell.text, cell.error, places.get(numbers[name], 0)) for name, cell in cells.items()}
+    return {name: replace(cell, place=places.get(numbers[name], 0)) for name, cell in cells.items()}
+
+
+def tie(experiment: Experiment, key: str, balanced: bool, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Return cells with those marked as tied that cannot be told from the best of them."""
+    best = next((name for name, cell in cells.items() if cell.place == 1), None)
+    if best is None or key not in TESTED:
+        return dict(cells)
+    top = max(cells, key=lambda name: cells[name].value.mean)
+    against = {
+        name: contrast(experiment.method(top), experiment.method(name), key, balanced) for name in cells if name != top
+    }
+    tied = {name for name, found in against.items() if found is not None and not found.is_clear}
+    tied |= {top} if tied else set()
+    return {name: replace(cell, tied=name in tied) for name, cell in cells.items()}
 
 
 def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
