@@ -86,11 +86,11 @@ def test_columns_without_any_value_are_left_out(experiment):
 
 def test_published_numbers_stand_beside_ours(experiment):
     comparison = compare(experiment)
-    by_name = {line.method.name: line.published for line in comparison.lines}
+    by_name = {line.method.name: line.published[0] for line in comparison.lines}
     assert by_name["air"].values["A_last"].mean == 79.70
     assert by_name["acil"].name == "ACIL/RanPAC"
     assert by_name["bad"] is by_name["x_y|z"] is None
-    assert compare(read_experiments([final("air", 1, "A_last", 0.5, dataset="digits")])[0]).published is None
+    assert compare(read_experiments([final("air", 1, "A_last", 0.5, dataset="digits")])[0]).published == ()
 
 
 def test_markdown(experiment):
@@ -105,7 +105,7 @@ def test_markdown(experiment):
     assert acil.startswith("| acil | 1 | <u>40.00</u> | 5.00 |")
     assert len({line.replace("\\|", "").count("|") for line in lines if line.startswith("|")}) == 1
     assert r"| x\_y\|z |" in text
-    assert "Ours: some-net. Published, ViT-B/16: table 1 of the paper." in text
+    assert "Ours: some-net. Published, ViT-B/16: table 1 of the paper," in text
     assert "- bad: failed: 50 % of \\_ & more" in text
 
 

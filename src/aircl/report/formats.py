@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aircl.report.estimates import Estimate
+from aircl.report.published import Published
+from aircl.report.side_by_side import Change
 from aircl.report.tables import COSTS, METRICS, TWICE, Cell, Comparison
 
 LEGEND = "≈: cannot be told from the best; the 95 % interval of the difference has 0 in it (test samples and seeds)."
@@ -59,10 +61,27 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def changes_to_markdown(changes: Sequence[Change]) -> str:
+    """Return the differences between runs as tables in Markdown, one for each experiment; "" if there are none."""
+    parts = []
+    for experiment in {id(change.experiment): change.experiment for change in changes}.values():
+        own = [change for change in changes if change.experiment is experiment]
+        metrics = list(dict.fromkeys(change.metric for change in own))
+        lines = [["method", "run", *map(_escape_markdown, metrics)], ["---"] * (2 + len(metrics))]
+        for method, run in dict.fromkeys((change.method, change.run) for change in own):
+            texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
+            lines.append([_escape_markdown(method), _escape_markdown(run), *(texts.get(m, "-") for m in metrics)])
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        note = "Points, against the first run; 95 % intervals over the same test samples; ≈ is not clear."
+        parts.append(f"## {_escape_markdown(experiment.title)}, differences\n\n{table}\n\n{note}\n")
+    return "\n".join([*parts, ""]) if parts else ""
+
+
 def to_csv(comparisons: Iterable[Comparison]) -> str:
     """Return all numbers, one line an experiment and method, accuracies in per cent.
 
-    A column of metric M is followed by M_se, its standard error; published_M is the paper's number.
+    A column of metric M is followed by M_se, its standard error; published_M is the paper's number, and FILE:M one of a
+    baseline.
 
     Parameters
     ----------
@@ -101,11 +120,16 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
                 name = f"balanced_{key}" if comparison.balanced and key in TWICE else key
                 row[name] = f"{cell.value.mean:.10g}"
                 row[f"{name}_se"] = "" if cell.value.standard_error is None else f"{cell.value.standard_error:.10g}"
-            if line.published is not None and comparison.published is not None:
-                row["published_backbone"] = comparison.published.label.removeprefix("published, ")
-                row |= {f"published_{key}": f"{value.mean:g}" for key, value in line.published.values.items()}
+            for source, theirs in zip(comparison.published, line.published, strict=True):
+                prefix = "published_" if isinstance(source, Published) else f"{source.label}:"
+                if theirs is not None:
+                    row |= {f"{prefix}{key}": f"{value.mean:g}" for key, value in theirs.values.items()}
+                    if isinstance(source, Published):
+                        row["published_backbone"] = source.label.removeprefix("published, ")
             row["note"] = line.note
             row["remarks"] = " ".join(e.remarks)
+    added = dict.fromkeys(name for row in rows.values() for name in row if name not in header)
+    header[-2:-2] = list(added)
     out = io.StringIO()
     writer = csv.DictWriter(out, header, restval="", lineterminator="\n")
     writer.writeheader()
@@ -179,13 +203,15 @@ def _grid(
     """Return the header and the rows of a table as text."""
     published = comparison.published
     header = ["method", "seeds", *(f"{c.title} ({c.unit})" if c.unit else c.title for c in comparison.columns)]
-    metrics: Sequence[str] = () if published is None else published.metrics
-    if published is not None:
-        header += [f"{metric} ({published.label})" for metric in metrics]
+    header += [f"{metric} ({source.label})" for source in published for metric in source.metrics]
     rows = []
     for line in comparison.lines:
         cells = [line.cells.get(column.key) for column in comparison.columns]
-        theirs = [None if line.published is None else line.published.values.get(metric) for metric in metrics]
+        theirs = [
+            None if row is None else row.values.get(metric)
+            for source, row in zip(published, line.published, strict=True)
+            for metric in source.metrics
+        ]
         rows.append([
             escape(line.method.name),
             str(line.method.n_seeds),
@@ -208,12 +234,11 @@ def format_estimate(value: Estimate) -> str:
 
 
 def _published_note(comparison: Comparison) -> list[str]:
-    if comparison.published is None:
-        return []
-    ours = f"Ours: {comparison.experiment.backbone}."
-    theirs = f"P{comparison.published.label[1:]}: table {comparison.published.preset.table} of the paper."
-    differences = "; ".join(comparison.published.differences)
-    return [f"{ours} {theirs}" + (f" Apart from the backbone: {differences}." if differences else "")]
+    notes = [f"Ours: {comparison.experiment.backbone}."] if comparison.published else []
+    for source in comparison.published:
+        differences = f" Other differences: {'; '.join(source.differences)}." if source.differences else ""
+        notes.append(f"{source.label[0].upper()}{source.label[1:]}: {source.source}.{differences}")
+    return [" ".join(notes)] if notes else []
 
 
 def _markdown_cell(cell: Cell) -> str:

@@ -19,20 +19,29 @@ from aircl.report.estimates import Estimate, Series
 from aircl.report.experiments import ClassValue, Experiment, MethodResults, read_experiments
 from aircl.report.figures.bars import GROUPS
 from aircl.report.figures.style import COLOURS, DARK_COLOURS
-from aircl.report.formats import format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.formats import changes_to_markdown, format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.side_by_side import Change, about_runs, find_changes, join_runs
 from aircl.report.tables import Comparison, compare
 
 CLASS_VALUES: tuple[ClassValue, ...] = ("weight_norms", "test_loss", "train_loss")
 
 
-def write_report(run: RunDirectory | Path | str, output: Path | str | None = None) -> list[Path]:
+def write_report(
+    run: RunDirectory | Path | str | Sequence[RunDirectory | Path | str],
+    output: Path | str | None = None,
+    *,
+    baselines: Sequence[Path] = (),
+) -> list[Path]:
     """Write the page, and the tables as Markdown, CSV and LaTeX beside it.
 
     Parameters
     ----------
-    run : RunDirectory or path of one
+    run : RunDirectory or path of one, or several of them
+        Several are put side by side, with differences to the first.
     output : path, default=None
-        The page; None: report.html in the directory of the run.
+        The page; None: report.html in the directory of the run, comparison.html here for several.
+    baselines : sequence of path, default=()
+        CSV files with numbers of others, see `compare`.
 
     Returns
     -------
@@ -50,16 +59,26 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     ...     [path.name for path in write_report(folder)]
     ['report.html', 'report.md', 'table.csv', 'table.tex']
     """
-    directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
-    page = directory.path / "report.html" if output is None else Path(output)
-    experiments = read_experiments(directory)
-    comparisons = [compare(experiment, balanced) for experiment in experiments for balanced in (False, True)]
-    title = str(directory.about.get("name") or directory.path.name)
+    runs = [run] if isinstance(run, RunDirectory | Path | str) else list(run)
+    directories = [one if isinstance(one, RunDirectory) else RunDirectory(Path(one)) for one in runs]
+    changes: list[Change] = []
+    if len(directories) == 1:
+        about, experiments = directories[0].about, read_experiments(directories[0])
+        page = directories[0].path / "report.html" if output is None else Path(output)
+        names = ["table.csv", "table.tex"]
+    else:
+        about, experiments = about_runs(directories), join_runs(directories)
+        changes = find_changes(directories)
+        page = Path("comparison.html" if output is None else output)
+        names = [f"{page.stem}.csv", f"{page.stem}.tex"]
+    comparisons = [compare(one, balanced, baselines) for one in experiments for balanced in (False, True)]
+    title = str(about.get("name") or directories[0].path.name)
+    differences = changes_to_markdown(changes)
     texts = {
-        page: render_page(directory.about, experiments, title),
-        page.with_suffix(".md"): f"# {title}\n\n{to_markdown(comparisons)}",
-        page.with_name("table.csv"): to_csv(comparisons),
-        page.with_name("table.tex"): to_latex(comparisons),
+        page: render_page(about, experiments, title, changes=changes, baselines=baselines),
+        page.with_suffix(".md"): f"# {title}\n\n{differences}{to_markdown(comparisons)}",
+        page.with_name(names[0]): to_csv(comparisons),
+        page.with_name(names[1]): to_latex(comparisons),
     }
     for path, text in texts.items():
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
@@ -71,7 +90,14 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     return list(texts)
 
 
-def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], title: str) -> str:
+def render_page(
+    about: Mapping[str, Any],
+    experiments: Sequence[Experiment],
+    title: str,
+    *,
+    changes: Sequence[Change] = (),
+    baselines: Sequence[Path] = (),
+) -> str:
     """Return the page as text.
 
     Parameters
@@ -80,6 +106,9 @@ def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], tit
         What `run.json` says.
     experiments : sequence of Experiment
     title : str
+    changes : sequence of Change, default=()
+        Of several runs.
+    baselines : sequence of path, default=()
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -100,7 +129,10 @@ def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], tit
         when=[_when(about.get(key)) for key in ("started", "finished")],
         versions=about.get("versions") if isinstance(about.get("versions"), Mapping) else {},
         revision=about.get("revision"),
-        sections=[_section(experiment) for experiment in experiments],
+        sections=[_section(experiment, baselines) for experiment in experiments],
+        changes=list(changes),
+        change_metrics=list(dict.fromkeys(change.metric for change in changes)),
+        change_lines=_change_lines(changes),
         methods=sorted(methods.items(), key=lambda method: method[1]),
         colours=list(zip(COLOURS, DARK_COLOURS, strict=True)),
         style=source("report.css"),
@@ -205,8 +237,8 @@ def _number(value: float) -> float | None:
 # -- what the template shows as text --
 
 
-def _section(experiment: Experiment) -> dict[str, Any]:
-    by_sample, balanced = compare(experiment), compare(experiment, balanced=True)
+def _section(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, Any]:
+    by_sample, balanced = (compare(experiment, kind, baselines) for kind in (False, True))
     return {
         "experiment": experiment,
         "headline": _headline(by_sample),
@@ -216,6 +248,15 @@ def _section(experiment: Experiment) -> dict[str, Any]:
         "problems": [line for line in by_sample.lines if line.note],
         "format": format_estimate,
     }
+
+
+def _change_lines(changes: Sequence[Change]) -> list[tuple[Experiment, str, str, dict[str, Change]]]:
+    """Return the differences between runs, one line for each experiment, method and run."""
+    lines: dict[tuple[int, str, str], tuple[Experiment, str, str, dict[str, Change]]] = {}
+    for change in changes:
+        key = (id(change.experiment), change.method, change.run)
+        lines.setdefault(key, (change.experiment, change.method, change.run, {}))[3][change.metric] = change
+    return list(lines.values())
 
 
 def _headline(comparison: Comparison) -> dict[str, Any] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, cast
 
 from aircl.report.estimates import Estimate
 from aircl.report.experiments import Cost, Experiment, MethodResults
-from aircl.report.published import Published, PublishedMethod, find_published
+from aircl.report.published import Baseline, Published, PublishedMethod, find_published, read_baseline
 from aircl.report.significance import TESTED, contrast
 
 
@@ -96,13 +97,13 @@ class Line:
     method : MethodResults
     cells : mapping of str to Cell
         By key of the column; what is not known is not there.
-    published : PublishedMethod or None
-        The paper's numbers of the same method.
+    published : tuple of PublishedMethod or None
+        Numbers of others of the same method, one for each source of the comparison.
     """
 
     method: MethodResults
     cells: Mapping[str, Cell]
-    published: PublishedMethod | None
+    published: tuple[PublishedMethod | None, ...]
 
     @property
     def note(self) -> str:
@@ -126,14 +127,15 @@ class Comparison:
     columns : tuple of Column
         Those for which any method has a value.
     lines : tuple of Line
-    published : Published or None
+    published : tuple of Published or Baseline
+        Numbers of others: the paper's, where it has such an experiment, and those of files.
     """
 
     experiment: Experiment
     balanced: bool
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
-    published: Published | None
+    published: tuple[Published | Baseline, ...]
 
     @property
     def has_ties(self) -> bool:
@@ -141,7 +143,7 @@ class Comparison:
         return any(cell.tied for line in self.lines for cell in line.cells.values())
 
 
-def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
+def compare(experiment: Experiment, balanced: bool = False, baselines: Sequence[Path] = ()) -> Comparison:
     """Put the methods of an experiment side by side.
 
     Parameters
@@ -149,6 +151,8 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     experiment : Experiment
     balanced : bool, default=False
         Means over classes instead of samples, for A_avg, A_last and A_auc.
+    baselines : sequence of path, default=()
+        CSV files with numbers of others: a column `method`, and metrics in per cent, such as `A_last`.
 
     Returns
     -------
@@ -180,9 +184,10 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
         marked = tie(experiment, column.key, balanced, mark(rivals, column.better))
         for name, cell in {**shown, **marked}.items():
             cells[name][column.key] = cell
-    published = find_published(experiment)
+    found = [find_published(experiment), *(read_baseline(path, experiment) for path in baselines)]
+    published = tuple(source for source in found if source is not None)
     lines = tuple(
-        Line(method, cells[method.name], None if published is None else published.beside(method))
+        Line(method, cells[method.name], tuple(source.beside(method) for source in published))
         for method in experiment.methods
     )
     return Comparison(experiment, balanced, columns, lines, published)
