@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aircl.benchmark.metrics import Labels, confusion_matrix
+from aircl.benchmark.metrics import Labels, calibration, confusion_matrix
 from aircl.inputs import Inputs
 from aircl.methods import Method
 
@@ -75,6 +75,17 @@ class TestSet:
         parts = ((encoded, self.labels[rows]) for encoded, rows in self._parts(method, exposed))
         total, count = squared_errors(method, parts, exposed)
         return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0) if len(total) else total
+
+    def calibrate(self, method: Method, exposed: Labels) -> dict[str, float]:
+        """Return how far the method's probabilities are from what happens; nothing if it gives none."""
+        rows = np.flatnonzero(np.isin(self.labels, exposed))
+        parts = []
+        for start in range(0, len(rows), ROWS):
+            given = method.probabilities(self._inputs[rows[start : start + ROWS]])
+            if given is None:
+                return {}
+            parts.append(np.asarray(given[1], np.float64)[:, np.isin(given[0], exposed)])
+        return calibration(self.labels[rows], exposed, np.concatenate(parts)) if parts else {}
 
     def _parts(self, method: Method, exposed: Labels) -> Iterator[tuple[Any, npt.NDArray[np.intp]]]:
         """Yield the encoded samples of the exposed classes and their places in the test set, in pieces."""

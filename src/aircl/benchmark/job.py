@@ -20,9 +20,11 @@ from aircl.benchmark.memory import peak_memory, reset_peak_memory, written_bytes
 from aircl.benchmark.metrics import (
     Labels,
     accuracy,
+    backward_transfer,
     balanced_accuracy,
     class_accuracy,
     forgetting,
+    forward_transfer,
     group_accuracies,
 )
 from aircl.benchmark.results import Details, Row, RunDirectory
@@ -105,6 +107,8 @@ class Job:
     directory : RunDirectory
     blas_threads : int or None
         None: as many as BLAS likes.
+    domains : tuple of arrays or None
+        Where training and test samples come from, if that is known of both.
     isolated : bool
         Whether the process is the job's own, so that its peak memory means something.
     listener : callable or None
@@ -124,6 +128,7 @@ class Job:
         evaluate_every: int | None,
         directory: RunDirectory,
         blas_threads: int | None = None,
+        domains: tuple[Labels, Labels] | None = None,
         isolated: bool = False,
         listener: Callable[[list[Row]], None] | None = None,
     ) -> None:
@@ -131,7 +136,7 @@ class Job:
         self.train, self.online = train, online
         self.batch_size, self.evaluate_every = batch_size, evaluate_every
         self.directory, self.blas_threads = directory, blas_threads
-        self.isolated, self.listener = isolated, listener
+        self.domains, self.isolated, self.listener = domains, isolated, listener
         self.test = TestSet(test.inputs, test.labels)
         self._n_classes = int(max(train.labels.max(initial=-1), test.labels.max(initial=-1))) + 1
 
@@ -236,6 +241,14 @@ class Job:
         counts = self.stream.counts()[:, evaluation.classes]
         values: dict[str, float] = dict(group_accuracies(by_phase[-1], counts.sum(axis=0)))
         values["forgetting"] = forgetting(by_phase)
+        values |= self.test.calibrate(method, evaluation.classes)
+        by_domain = self._by_domain(track)
+        if by_domain is None:
+            values["backward_transfer"] = backward_transfer(by_phase)
+        else:
+            learned = np.where(np.tri(*by_domain.shape) > 0, by_domain, np.nan)
+            values["backward_transfer"] = backward_transfer(learned)
+            values["forward_transfer"] = forward_transfer(by_domain, 1 / len(evaluation.classes))
         for metric, prefix in SUMMARY_PREFIX.items():
             points = {
                 point: [row["value"] for row in track.rows if (row["point"], row["metric"]) == (point, metric)]
@@ -253,6 +266,24 @@ class Job:
         self._append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
         for path in self._places():
             shutil.rmtree(path, ignore_errors=True)
+
+    def _by_domain(self, track: Track) -> npt.NDArray[np.float64] | None:
+        """Return the accuracy after each phase on the domain of each phase, where phases are domains; nan otherwise."""
+        if self.domains is None:
+            return None
+        train, test = self.domains
+        of_phase = [np.unique(train[phase.train]) for phase in self.stream.phases]
+        if any(len(own) != 1 for own in of_phase):
+            return None
+        at_ends = [point for point in track.points if not point["periodic"]]
+        table = np.full((len(at_ends), len(of_phase)), np.nan)
+        for i, point in enumerate(at_ends):
+            right = np.unpackbits(np.frombuffer(b64decode(point["right"]), np.uint8), count=len(test))
+            counted = np.isin(self.test.labels, point["classes"])
+            for j, own in enumerate(of_phase):
+                if (rows := counted & (test == own[0])).any():
+                    table[i, j] = right[rows].mean()
+        return table
 
     def _answers(self, track: Track, evaluation: Evaluation) -> dict[str, Any]:
         """Return what `Details` has of single test samples."""

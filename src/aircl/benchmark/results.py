@@ -56,8 +56,8 @@ class Row:
     point : {"phase", "periodic", "final", ""}
         At the end of a phase, on the way, or a summary of the whole stream; "" where there is no value.
     metric : str
-        Such as "accuracy", "balanced_accuracy", "A_avg", "A_last", "A_auc", "forgetting", "head", "middle", "tail";
-        summaries of balanced accuracies have the prefix "balanced_".
+        Such as "accuracy", "balanced_accuracy", "A_avg", "A_last", "A_auc", "forgetting", "backward_transfer", "head",
+        "middle", "tail", "ECE", "NLL"; summaries of balanced accuracies have the prefix "balanced_".
     value : float or None
         Accuracies are shares from 0 to 1. None where a method gave no value.
     seconds : float
@@ -204,8 +204,8 @@ class RunDirectory:
     >>> with TemporaryDirectory() as folder:
     ...     run = RunDirectory(folder)
     ...     Runner(RunConfig("mine", (experiment,)), run).run()
-    ...     {row.metric: round(row.value, 2) for row in run.rows() if row.point == "final"}
-    {'head': 0.91, 'forgetting': 0.06, 'A_avg': 0.93, 'balanced_A_avg': 0.93, 'balanced_A_last': 0.91, 'A_last': 0.91}
+    ...     {row.metric: round(row.value, 2) for row in run.rows() if row.metric in ("A_avg", "A_last", "forgetting")}
+    {'forgetting': 0.06, 'A_avg': 0.93, 'A_last': 0.91}
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

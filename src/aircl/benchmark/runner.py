@@ -270,6 +270,8 @@ class Runner:
         def make() -> Method:
             return create_method(spec.method, setup)
 
+        there, here = dataset.train.domains, dataset.test.domains
+        domains = None if there is None or here is None else (there, here)
         if spec.method not in self._warm:
             warm_up(spec.method, setup, train, stream)
             self._warm.add(spec.method)
@@ -284,6 +286,7 @@ class Runner:
             evaluate_every=experiment.evaluate_every,
             directory=self.directory,
             blas_threads=1 if (experiment.buffer or backbone.width) <= SMALL else None,
+            domains=domains,
             isolated=self._is_own_process,
             listener=lambda rows: self.listener.rows(spec, rows),
         )
@@ -373,7 +376,9 @@ def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
     for name in experiment.methods:
         options = method_options(experiment, name)
-        yield name, {"options": options, "notes": METHODS[name].notes_for(options, online=experiment.online)}
+        notes = METHODS[name].notes_for(options, online=experiment.online)
+        bound = ["An upper bound: it keeps every sample, and is not ranked."] if METHODS[name].is_bound else []
+        yield name, {"options": options, "notes": [*notes, *bound], "is_bound": METHODS[name].is_bound}
 
 
 def _now() -> str:

@@ -61,6 +61,7 @@ def report(
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Print class-balanced accuracies, not those per sample.")
     ] = False,
+    more: Annotated[bool, typer.Option("--more", help="Print transfer and calibration too.")] = False,
     json: Json = False,
 ) -> None:
     """Write a page with the tables and figures of a run, and print the tables; several runs stand side by side."""
@@ -68,7 +69,7 @@ def report(
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")
         check_output(output)
-    write_and_show(runs, output=output, balanced=balanced, json=json, baselines=baseline or [])
+    write_and_show(runs, output=output, balanced=balanced, json=json, baselines=baseline or [], more=more)
 
 
 def write_and_show(
@@ -79,6 +80,7 @@ def write_and_show(
     json: bool = False,
     quiet: bool = False,
     baselines: Sequence[Path] = (),
+    more: bool = False,
 ) -> None:
     """Write the report of runs, print its tables, and say where it is unless that should be quiet.
 
@@ -95,6 +97,8 @@ def write_and_show(
     quiet : bool, default=False
     baselines : sequence of Path, default=()
         CSV files with numbers of others.
+    more : bool, default=False
+        Print transfer and calibration too.
     """
     from aircl.benchmark.results import RunDirectory
     from aircl.report import compare, read_experiments, write_report
@@ -103,7 +107,7 @@ def write_and_show(
     runs = [RunDirectory(path) for path in paths]
     experiments = read_experiments(runs[0]) if len(runs) == 1 else join_runs(runs)
     changes = find_changes(runs, balanced) if len(runs) > 1 else []
-    comparisons = [compare(experiment, balanced, baselines) for experiment in experiments]
+    comparisons = [compare(experiment, balanced, baselines, extra=more or json) for experiment in experiments]
     written = write_report(runs, output, baselines=baselines)
     if json:
         differences = [

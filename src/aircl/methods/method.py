@@ -98,6 +98,8 @@ class Method(ABC):
         Whether the method must be told where phases end even in an online stream; the report marks it.
     analytic : bool
         Whether gamma means something to it.
+    is_bound : bool
+        Whether it keeps everything and is no competitor: the report shows it as what others could reach.
     trial_backbone : {"resnet", "vit"}
         What `aircl check-method` tries it out with if it takes images.
     trial_options : mapping
@@ -128,6 +130,7 @@ class Method(ABC):
     consumes: ClassVar[Literal["features", "images"]] = "features"
     uses_phase_ends: ClassVar[bool] = False
     analytic: ClassVar[bool] = False
+    is_bound: ClassVar[bool] = False
     trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
     trial_options: ClassVar[Mapping[str, Any]] = {}
 
@@ -187,6 +190,13 @@ class Method(ABC):
 
     def scores(self, encoded: Any) -> tuple[Labels, Floats] | None:
         """Return the classes and their scores, shape (n, C), for targets 0 and 1; None if there are no such scores."""
+        return None
+
+    def probabilities(self, inputs: Batch) -> tuple[Labels, Floats] | None:
+        """Return the classes and their probabilities, shape (n, C), of inputs that are not encoded; None without any.
+
+        It is asked for once, after the last phase.
+        """
         return None
 
     def weight_norms(self) -> tuple[Labels, Floats] | None:

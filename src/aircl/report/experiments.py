@@ -324,9 +324,9 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     if isinstance(directory, RunDirectory):
         about = directory.about
         configs = list(zip(_configs(about), _notes(about), _remarks(about), strict=False))
-        names, rows = about.get("classes", {}), directory.rows()
+        names, rows, bounds = about.get("classes", {}), directory.rows(), _bounds(about)
     else:
-        configs, names, rows = [], {}, list(directory)
+        configs, names, rows, bounds = [], {}, list(directory), set()
     styles = {name: place for place, name in enumerate(_in_order(row.method for row in rows))}
     jobs: dict[tuple[str, str, str, str], dict[str, dict[str, list[Row]]]] = {}
     for row in rows:
@@ -348,6 +348,7 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
                     method,
                     styles[method],
                     tuple(sorted((make_job(*job) for job in methods[method].items()), key=lambda job: job.seed)),
+                    method in bounds,
                 )
                 for method in _in_order(methods)
             ),
@@ -413,6 +414,13 @@ def _notes(about: Mapping[str, Any]) -> Iterator[dict[str, list[str]]]:
         yield {name: method["notes"] for name, method in methods.items() if method.get("notes")}
     while True:
         yield {}
+
+
+def _bounds(about: Mapping[str, Any]) -> set[str]:
+    """Return the methods that `run.json` says are bounds."""
+    described = about.get("methods")
+    known = [pair for methods in (described if isinstance(described, list) else []) for pair in methods.items()]
+    return {name for name, method in known if method.get("is_bound")}
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -72,12 +72,13 @@ def write_report(
         page = Path("comparison.html" if output is None else output)
         names = [f"{page.stem}.csv", f"{page.stem}.tex"]
     comparisons = [compare(one, balanced, baselines) for one in experiments for balanced in (False, True)]
+    everything = [compare(one, kind, baselines, extra=True) for one in experiments for kind in (False, True)]
     title = str(about.get("name") or directories[0].path.name)
     differences = changes_to_markdown(changes)
     texts = {
         page: render_page(about, experiments, title, changes=changes, baselines=baselines),
         page.with_suffix(".md"): f"# {title}\n\n{differences}{to_markdown(comparisons)}",
-        page.with_name(names[0]): to_csv(comparisons),
+        page.with_name(names[0]): to_csv(everything),
         page.with_name(names[1]): to_latex(comparisons),
     }
     for path, text in texts.items():
@@ -238,7 +239,7 @@ def _number(value: float) -> float | None:
 
 
 def _section(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, Any]:
-    by_sample, balanced = (compare(experiment, kind, baselines) for kind in (False, True))
+    by_sample, balanced = (compare(experiment, kind, baselines, extra=True) for kind in (False, True))
     return {
         "experiment": experiment,
         "headline": _headline(by_sample),

@@ -29,6 +29,8 @@ class Column:
         What values are multiplied with to be in that unit.
     better : {"high", "low", ""}
         Which values are marked as best; "" for a fact that is neither good nor bad.
+    extra : bool
+        Whether only the page and the CSV file have it, or who asks for it.
     """
 
     key: str
@@ -37,6 +39,7 @@ class Column:
     unit: str = "%"
     scale: float = 100.0
     better: Literal["high", "low", ""] = "high"
+    extra: bool = False
 
 
 METRICS = (
@@ -47,6 +50,19 @@ METRICS = (
     Column("head", "head", "Last accuracy of classes with more than 100 training samples"),
     Column("middle", "middle", "Last accuracy of classes with 20 to 100 training samples"),
     Column("tail", "tail", "Last accuracy of classes with fewer than 20 training samples"),
+    Column(
+        "backward_transfer", "BWT", "Backward transfer: last accuracy minus that when it was new", better="", extra=True
+    ),
+    Column(
+        "forward_transfer",
+        "FWT",
+        "Forward transfer: accuracy before a domain comes, above chance",
+        better="",
+        extra=True,
+    ),
+    Column("ECE", "ECE", "Expected calibration error, 15 bins", better="", extra=True),
+    Column("NLL", "NLL", "Negative log-likelihood of the test samples", "", 1.0, "", extra=True),
+    Column("expected_accuracy", "expected", "Accuracy that the method itself expects", better="", extra=True),
 )
 COSTS = (
     Column("seconds", "learning", "Wall time of learning and solving, after a warm-up", "s", 1.0, ""),
@@ -143,7 +159,9 @@ class Comparison:
         return any(cell.tied for line in self.lines for cell in line.cells.values())
 
 
-def compare(experiment: Experiment, balanced: bool = False, baselines: Sequence[Path] = ()) -> Comparison:
+def compare(
+    experiment: Experiment, balanced: bool = False, baselines: Sequence[Path] = (), *, extra: bool = False
+) -> Comparison:
     """Put the methods of an experiment side by side.
 
     Parameters
@@ -153,6 +171,8 @@ def compare(experiment: Experiment, balanced: bool = False, baselines: Sequence[
         Means over classes instead of samples, for A_avg, A_last and A_auc.
     baselines : sequence of path, default=()
         CSV files with numbers of others: a column `method`, and metrics in per cent, such as `A_last`.
+    extra : bool, default=False
+        Also transfer and calibration.
 
     Returns
     -------
@@ -176,7 +196,11 @@ def compare(experiment: Experiment, balanced: bool = False, baselines: Sequence[
     acil 87.00 2
     """
     values = {method.name: _values(method, balanced) for method in experiment.methods}
-    columns = tuple(column for column in (*METRICS, *COSTS) if any(column.key in own for own in values.values()))
+    columns = tuple(
+        column
+        for column in (*METRICS, *COSTS)
+        if any(column.key in own for own in values.values()) and (extra or not column.extra)
+    )
     cells: dict[str, dict[str, Cell]] = {name: {} for name in values}
     for column in columns:
         shown = {name: _cell(column, own[column.key]) for name, own in values.items() if column.key in own}
@@ -240,7 +264,7 @@ def format_number(column: Column, value: float) -> str:
     """Return a number as tables show it: two decimals, or what a cost needs."""
     if column.unit in ("%", "s"):
         return f"{round(value, 2) + 0.0:,.2f}"  # no -0.00
-    if column.key == "gamma":
+    if column.key in ("gamma", "NLL"):
         return f"{value:.4g}"
     if column.key == "state_bytes":  # from a few kB to many GB
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
