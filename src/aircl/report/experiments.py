@@ -177,16 +177,15 @@ class MethodResults:
         table = np.array([[row.get(label, math.nan) for label in classes.tolist()] for row in values], np.float64)
         return Series.over_seeds(classes, table)
 
-    def confusion(self, classes: Integers) -> Integers | None:
-        """Return the confusion matrix, summed over seeds, rows and columns in the given order of classes."""
-        held = [details for details in self.details if details.confusion.size]
-        if not held:
-            return None
-        total = np.zeros((len(classes), len(classes)), np.int64)
-        for details in held:
-            place = _places(details.classes, classes)
-            total[np.ix_(place, place)] += details.confusion
-        return total
+    def confusions(self, classes: Integers) -> dict[int, Integers]:
+        """Return the confusion matrix of each seed, rows and columns in the given order of classes."""
+        found = {}
+        for job in self.used:
+            if job.details is not None and job.details.confusion.size:
+                place = _places(job.details.classes, classes)
+                found[job.seed] = np.zeros((len(classes), len(classes)), np.int64)
+                found[job.seed][np.ix_(place, place)] = job.details.confusion
+        return found
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Change:
 
         Examples
         --------
-        >>> found = Contrast(0.02, 0.01, 0.03, 0.01, 1, is_clear=True)
+        >>> found = Contrast(0.02, 0.01, 0.03, 1, 0.01, 0.03, 0.001)
         >>> Change(None, "air", "new", "A_last", Estimate(0.8, None, 1), Estimate(0.82, None, 1), found).text
         '+2.00 (+1.00 to +3.00)'
         """

@@ -36,36 +36,35 @@ class Contrast:
     difference : float
         Mean over seeds.
     low, high : float
-        95 % interval, by drawing test samples again: what another test set of the kind could give.
-    p : float
-        Two-sided, of that bootstrap.
+        95 % interval of test samples and seeds together: their variances add up (Welch's degrees of freedom). For fewer
+        than three seeds, of test samples alone.
     seeds : int
         Seeds that both methods finished.
+    samples_low, samples_high : float
+        95 % interval by drawing test samples again: what another test set of the kind could give.
+    samples_p : float
+        Two-sided, of that bootstrap.
     seeds_low, seeds_high : float or None
         95 % t-interval over seeds; None for fewer than three.
     seeds_p : float or None
         Of Wilcoxon's signed-rank test over seeds; None for fewer than six, where it could not be small.
-    is_clear : bool
-        Whether zero is outside of the 95 % interval of test samples and seeds together, whose variances add up
-        (Welch's degrees of freedom); of test samples alone for fewer than three seeds.
     """
 
     difference: float
     low: float
     high: float
-    p: float
     seeds: int
+    samples_low: float
+    samples_high: float
+    samples_p: float
     seeds_low: float | None = None
     seeds_high: float | None = None
     seeds_p: float | None = None
-    is_clear: bool = False
 
-    def reversed(self) -> Contrast:
-        """Return the other method minus the one."""
-        low, high = (None if value is None else -value for value in (self.seeds_high, self.seeds_low))
-        return replace(
-            self, difference=-self.difference, low=-self.high, high=-self.low, seeds_low=low, seeds_high=high
-        )
+    @property
+    def is_clear(self) -> bool:
+        """Whether zero is outside of the interval."""
+        return self.low > 0 or self.high < 0
 
 
 def sample_scores(details: Details, metric: str, balanced: bool = False) -> Floats | None:
@@ -149,24 +148,24 @@ def contrast(one: MethodResults, other: MethodResults, metric: str, balanced: bo
         return None
     by_seed = np.array([a.sum() - b.sum() for a, b in pairs])
     each = np.mean([a - b for a, b in pairs], axis=0)
-    sums = bootstrap(each)
+    difference, sums = float(by_seed.mean()), bootstrap(each)
     low, high = (_rounded(value) for value in np.quantile(sums, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     # Sums of shares that cancel are not exactly zero.
     side = min((sums <= 1e-12).sum(), (sums >= -1e-12).sum())
-    p = min(1.0, 2 * (side + 1) / (len(sums) + 1))
-    out = Contrast(float(by_seed.mean()), low, high, p, len(pairs), is_clear=low > 0 or high < 0)
+    out = Contrast(difference, low, high, len(pairs), low, high, min(1.0, 2 * (side + 1) / (len(sums) + 1)))
     if len(pairs) < SEEDS_FOR_INTERVAL:
         return out
-    over_seeds, over_samples = by_seed.var(ddof=1) / len(pairs), sums.var()
+    over_seeds, over_samples = float(by_seed.var(ddof=1)) / len(pairs), float(sums.var())
     half = _quantile(len(pairs) - 1) * math.sqrt(over_seeds)
     freedom = (over_seeds + over_samples) ** 2 / max(over_seeds**2 / (len(pairs) - 1), 1e-300)
     both = _quantile(freedom) * math.sqrt(over_seeds + over_samples)
     return replace(
         out,
-        seeds_low=out.difference - half,
-        seeds_high=out.difference + half,
+        low=_rounded(difference - both),
+        high=_rounded(difference + both),
+        seeds_low=difference - half,
+        seeds_high=difference + half,
         seeds_p=signed_rank(by_seed),
-        is_clear=abs(out.difference) > both + 1e-12,
     )
 
 
