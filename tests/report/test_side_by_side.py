@@ -13,7 +13,7 @@ from aircl.report.side_by_side import find_changes, join_runs, run_names
 
 STREAM = Experiment(
     "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 0.025}, methods=("acil", "ncm"),
-    seeds=(1, 2), buffer=100, gamma=1.0,
+    seeds=(1, 2, 3), buffer=100, gamma=1.0,
 )  # fmt: skip
 
 

@@ -84,8 +84,9 @@ def join_runs(runs: Sequence[RunDirectory]) -> list[Experiment]:
     styles: dict[str, int] = {}
     for found in by_place.values():
         for method in _methods(found):
-            for name in found:
-                styles.setdefault(f"{method} @ {name}", len(styles))
+            for name, own in found.items():
+                if any(one.name == method for one in own.methods):
+                    styles.setdefault(f"{method} @ {name}", len(styles))
     joined = [_join(found, len(runs), styles) for found in by_place.values()]
     return sorted(joined, key=lambda one: any("Only in" in remark for remark in one.remarks))
 

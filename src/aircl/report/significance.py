@@ -157,8 +157,9 @@ def contrast(one: MethodResults, other: MethodResults, metric: str, balanced: bo
         return out
     over_seeds, over_samples = float(by_seed.var(ddof=1)) / len(pairs), float(sums.var())
     half = _quantile(len(pairs) - 1) * math.sqrt(over_seeds)
-    freedom = (over_seeds + over_samples) ** 2 / max(over_seeds**2 / (len(pairs) - 1), 1e-300)
-    both = _quantile(freedom) * math.sqrt(over_seeds + over_samples)
+    total = over_seeds + over_samples
+    freedom = total**2 * (len(pairs) - 1) / over_seeds**2 if over_seeds**2 > 0 else math.inf
+    both = _quantile(freedom) * math.sqrt(total)
     return replace(
         out,
         low=_rounded(difference - both),
