@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -260,3 +261,25 @@ def test_a_method_of_the_script_itself_needs_a_file(run, place, own):
     (place / "script.py").write_text(script)
     subprocess.run([sys.executable, "script.py"], cwd=place, check=True)
     assert "Put its class into a file of its own" in run("run", "--resume", "own", code=1).stderr
+
+
+def test_rows_are_exported_as_one_table(run, place):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for name in ("one", "two"):
+        run("run", *SMALL, "--methods", "ncm", "-o", name, "--quiet")
+    result = run("export-rows", "one", "two", "-o", "all.csv")
+    with (place / "all.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert result.stderr == f"{len(rows)} rows in all.csv\n"
+    kept = [
+        json.loads(line) for name in ("one", "two") for line in (place / name / "rows.jsonl").read_text().splitlines()
+    ]
+    assert [(row["metric"], float(row["value"])) for row in rows] == [(row["metric"], row["value"]) for row in kept]
+    run("export-rows", "one", "two", "-o", "all.parquet", "--quiet")
+    assert parquet.read_table(place / "all.parquet").to_pylist() == kept
+    assert "should end in .csv or .parquet" in run("export-rows", "one", "-o", "all.xlsx", code=2).stderr
+    assert "no run.json" in run("export-rows", "nowhere", code=1).stderr
+
+
+def test_a_logger_is_named(run, place):
+    assert "there is no logger 'x'. Known: tensorboard, wandb" in run("run", *SMALL, "--log", "x", code=1).stderr

@@ -7,8 +7,8 @@ import platform
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,12 +20,12 @@ import aircl
 from aircl.backbones import Backbone, create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
-from aircl.backbones.cache import Progress as ExtractionProgress
 from aircl.benchmark.config import Experiment, RunConfig
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
+from aircl.benchmark.listener import Listener, Spec, Together
 from aircl.benchmark.own_methods import method_sources
-from aircl.benchmark.results import Row, RunDirectory, file_name
+from aircl.benchmark.results import Row, RunDirectory
 from aircl.benchmark.streams import describe_streams, left_out_remarks
 from aircl.benchmark.warm_up import warm_up
 from aircl.data import Dataset, load_dataset
@@ -35,71 +35,6 @@ from aircl.scenarios import Stream, make_stream
 
 # Matrices up to this size are solved on one BLAS thread: a second one gains little, and costs much on busy cores.
 SMALL = 1024
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Which method on which stream a job is.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    order : str
-    method : str
-    seed : int
-    stream : str
-        What rows call the scenario.
-    """
-
-    experiment: Experiment
-    order: str
-    method: str
-    seed: int
-    stream: str
-
-    @property
-    def name(self) -> str:
-        """The name of the job: files are named after it."""
-        e = self.experiment
-        return file_name(e.dataset, e.backbone, self.stream, self.order, self.method, f"seed{self.seed}")
-
-
-class Listener:
-    """What a run tells whoever watches it; by default, nobody does.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from aircl.benchmark import Experiment, Listener, RunConfig, RunDirectory, Runner
-    >>> class Printer(Listener):
-    ...     def done(self, spec, row):
-    ...         print(spec.method, row.metric, round(row.value, 2))
-    >>> config = RunConfig("mine", (Experiment("digits", "identity", "cil", {"phases": 2}, methods=("ncm", "slda")),))
-    >>> with TemporaryDirectory() as folder:
-    ...     Runner(config, RunDirectory(folder), listener=Printer()).run()
-    ncm A_last 0.91
-    slda A_last 0.94
-    """
-
-    def extracting(self, what: str) -> ExtractionProgress | None:
-        """Return what to call with rows done and all rows while features of `what` are extracted."""
-        return None
-
-    def training(self, backbone: str, n_images: int, n_classes: int) -> None:
-        """Hear that a backbone is about to be trained on a first phase."""
-
-    def left_out(self, dataset: str, remark: str) -> None:
-        """Hear which classes of a dataset a stream has no sample of."""
-
-    def job(self, spec: Spec, number: int, total: int) -> Progress | None:
-        """Return what to call with samples done and all samples while a job goes on."""
-        return None
-
-    def rows(self, spec: Spec, rows: list[Row]) -> None:
-        """Hear what was measured: the rows of a phase, when it is over and they are written."""
-
-    def done(self, spec: Spec, row: Row) -> None:
-        """Hear how a job ended: its A_last, or the row that says why it failed."""
 
 
 class Runner:
@@ -113,7 +48,7 @@ class Runner:
         Where datasets are; None: where the environment variable AIRCL_DATA says.
     cache : path or None
         Where features are kept; None: `features` below `aircl.places.cache_directory()`.
-    listener : Listener or None
+    listener : Listener, sequence of them, or None
         Who is told what goes on; None: nobody.
     isolate : bool, default=False
         Whether every job has a process of its own, so that its peak memory can be told. It is slower, as each
@@ -140,11 +75,11 @@ class Runner:
         *,
         data: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | None = None,
-        listener: Listener | None = None,
+        listener: Listener | Sequence[Listener] | None = None,
         isolate: bool = False,
     ) -> None:
         self.config, self.directory, self.data, self.isolate = config, directory, data, isolate
-        self.listener = listener or Listener()
+        self.listener = listener if isinstance(listener, Listener) else Together(*(listener or ()))
         self._cache_place = cache
         self._cache = FeatureCache(cache)
         self._is_own_process = False
@@ -184,7 +119,10 @@ class Runner:
             for experiment, stream in zip(self.config.experiments, streams, strict=True):
                 for remark in left_out_remarks(stream["left_out"]):
                     self.listener.left_out(f"{experiment.dataset}, {stream['scenario']}", remark)
-            self._run_all(specs)
+            try:
+                self._run_all(specs)
+            finally:
+                self.listener.close()
             self.directory.tidy()
             self.directory.write_about({**about, "finished": _now()})
 

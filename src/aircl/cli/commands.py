@@ -12,6 +12,7 @@ from aircl import __version__
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
 from aircl.cli.evaluate import evaluate
+from aircl.cli.export_rows import export_rows
 from aircl.cli.features import features
 from aircl.cli.forget import forget
 from aircl.cli.info import info
@@ -29,6 +30,7 @@ for command in (learn, predict, evaluate, merge, forget, info, features, cache, 
     app.command(cls=OnceCommand)(command)
 app.command("list", cls=OnceCommand)(list_)
 app.command("check-method", cls=OnceCommand)(check_method)
+app.command("export-rows", cls=OnceCommand)(export_rows)
 
 
 def _show_version(wanted: bool) -> None:

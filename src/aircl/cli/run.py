@@ -18,7 +18,7 @@ from aircl.cli.report import report
 
 if TYPE_CHECKING:
     from aircl.benchmark.config import RunConfig
-    from aircl.benchmark.runner import Listener
+    from aircl.benchmark.listener import Listener
 
 BACKBONE = "efficientnet-lite0"
 # What --quick leaves of a run: enough to see whether everything works, nothing to be quoted.
@@ -82,6 +82,10 @@ def run(
     isolate: Annotated[
         bool, typer.Option("--isolate", help="Every job in a process of its own, to tell its peak memory; slower.")
     ] = False,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOGGER", help="tensorboard or wandb (offline), below the run; may be repeated."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with a run that was stopped; failed jobs are tried again.")
@@ -148,7 +152,7 @@ def run(
             raise ValueError(
                 f"{directory.path} has results already. Go on with it: --resume {directory.path}; or choose another -o."
             )
-    _run(configuration, directory.path, data, cache, quiet, isolate)
+    _run(configuration, directory.path, data, cache, quiet, isolate, log or [])
     report([directory.path], json=json)
     if not any(row.metric == "A_last" for row in directory.rows()):
         raise typer.Exit(1)  # nothing came of it, as the table says
@@ -276,13 +280,22 @@ def _gamma(text: str) -> float | str:
 
 
 def _run(
-    configuration: RunConfig, path: Path, data: str | None, cache: Path | None, quiet: bool, isolate: bool
+    configuration: RunConfig,
+    path: Path,
+    data: str | None,
+    cache: Path | None,
+    quiet: bool,
+    isolate: bool,
+    loggers: list[str],
 ) -> None:
+    from aircl.benchmark.loggers import make_logger
     from aircl.benchmark.results import RunDirectory
     from aircl.benchmark.runner import Runner
 
-    with _watching(quiet) as listener:
-        runner = Runner(configuration, RunDirectory(path), data=data, cache=cache, listener=listener, isolate=isolate)
+    sinks = [make_logger(name, path) for name in loggers]
+    with _watching(quiet) as watcher:
+        listeners = [watcher, *sinks]
+        runner = Runner(configuration, RunDirectory(path), data=data, cache=cache, listener=listeners, isolate=isolate)
         try:
             runner.run()
         except KeyboardInterrupt:
@@ -296,8 +309,8 @@ def _watching(quiet: bool) -> Iterator[Listener]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    from aircl.benchmark.listener import Listener, Spec
     from aircl.benchmark.results import Row
-    from aircl.benchmark.runner import Listener, Spec
 
     with Progress(
         TextColumn("{task.description}"),
