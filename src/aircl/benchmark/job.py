@@ -153,11 +153,14 @@ class Job:
             evaluation = self._evaluate(method, phase.exposed, track)
             track.by_phase.append(self._by_class(evaluation))
             track.phases = number
-            written = self._write(method)
-            track.state_bytes = written_bytes(written, method.setup.backbone)
+            written = self._write(method) if method.resumable else None
+            if written is not None:
+                track.state_bytes = written_bytes(written, method.setup.backbone)
             self._note(track, method, "phase", number, evaluation)
             if number < len(self.stream):
-                self._keep(written, track)
+                if written is not None:
+                    self._keep(written, track)
+                self._append(Row(**row) for row in track.rows if row["phase"] == number)
         self._finish(method, track, evaluation)
 
     # -- learning --
@@ -225,6 +228,7 @@ class Job:
             predict_seconds=track.predict_seconds,
             peak_memory=peak_memory() if self.isolated else None,
             kept=method.samples_kept,
+            told=",".join(sorted(method.setup.hints.used)),
             **{key: value for key, value in method.facts().items() if key == "gamma"},
         )
         track.rows.append(asdict(row))
@@ -346,7 +350,7 @@ class Job:
         return new
 
     def _keep(self, new: Path, track: Track) -> None:
-        """Let what was written take the place of the last state, and only then add the rows."""
+        """Let what was written take the place of the last state."""
         place, _, old = self._places()
         (new / "track.json").write_text(json.dumps(asdict(track)))
         if place.exists():
@@ -355,7 +359,6 @@ class Job:
             shutil.rmtree(old)
         else:
             new.rename(place)
-        self._append(Row(**row) for row in track.rows if row["phase"] == track.phases)
 
     def _append(self, rows: Iterable[Row]) -> None:
         rows = list(rows)

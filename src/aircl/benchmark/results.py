@@ -74,6 +74,8 @@ class Row:
         Width of the random buffer of analytic methods; None: none.
     kept : int
         Training samples that the method holds.
+    told : str
+        What of the future the method asked for, separated by commas: "n_classes", "n_phases"; "" if nothing.
     status : {"ok", "failed", "incompatible"}
     reason : str
         Why a method failed or is incompatible; "" if it is not.
@@ -110,6 +112,7 @@ class Row:
     gamma: float | None = None
     buffer: int | None = None
     kept: int = 0
+    told: str = ""
     status: Status = "ok"
     reason: str = ""
 

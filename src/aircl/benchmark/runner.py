@@ -29,7 +29,7 @@ from aircl.benchmark.results import Row, RunDirectory
 from aircl.benchmark.streams import describe_streams, left_out_remarks
 from aircl.benchmark.warm_up import warm_up
 from aircl.data import Dataset, load_dataset
-from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method, resolve_options
+from aircl.methods import METHODS, Hints, IncompatibleError, Method, Setup, create_method, resolve_options
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
@@ -200,13 +200,15 @@ class Runner:
             gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
             backbone=backbone if on_images else None,
             options=options,
+            hints=Hints(len(stream.classes), len(stream)),
         )
         if experiment.gamma == "grid" and method_class.analytic:
             gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
             setup = replace(setup, gamma=gamma)
 
         def make() -> Method:
-            return create_method(spec.method, setup)
+            # A method notes what it reads of the future, so each has hints of its own.
+            return create_method(spec.method, replace(setup, hints=Hints(len(stream.classes), len(stream))))
 
         there, here = dataset.train.domains, dataset.test.domains
         domains = None if there is None or here is None else (there, here)
@@ -315,6 +317,11 @@ def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in experiment.methods:
         options = method_options(experiment, name)
         notes = METHODS[name].notes_for(options, online=experiment.online)
+        if not METHODS[name].resumable:
+            notes = [
+                *notes,
+                "It cannot be resumed: a stop costs the whole job; the size of its state is not known.",
+            ]
         bound = ["An upper bound: it keeps every sample, and is not ranked."] if METHODS[name].is_bound else []
         yield name, {"options": options, "notes": [*notes, *bound], "is_bound": METHODS[name].is_bound}
 

@@ -190,7 +190,7 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
         parts += [Text(f"{line.method.name}: {line.note}") for line in comparison.lines if line.note]
         parts += [Text(LEGEND)] if comparison.has_ties else []
         parts += [Text(remark) for remark in comparison.experiment.remarks]
-        parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.notes.items()]
+        parts += [Text(f"{name}: {' '.join(notes)}") for name, notes in comparison.experiment.all_notes.items()]
         parts += [
             Text(f"Published with other settings: {'; '.join(source.differences)}.")
             for source in comparison.published

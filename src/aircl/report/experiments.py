@@ -113,6 +113,13 @@ class MethodResults:
         return [(status, reason, which) for (status, reason), which in seeds.items()]
 
     @property
+    def told(self) -> str:
+        """What of the future the method asked for, in words; "" if nothing."""
+        names = {"n_classes": "the number of classes", "n_phases": "the number of phases"}
+        asked = {name for job in self.jobs for row in job.rows for name in row.told.split(",") if name}
+        return " and ".join(names.get(name, name) for name in sorted(asked))
+
+    @property
     def n_seeds(self) -> int:
         """Number of finished seeds."""
         return sum(job.status == "ok" for job in self.jobs)
@@ -231,6 +238,15 @@ class Experiment:
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     class_names: Sequence[str] = ()
     remarks: Sequence[str] = ()
+
+    @property
+    def all_notes(self) -> dict[str, list[str]]:
+        """What a reader should know of methods, by their names: `notes`, and who was told the future."""
+        notes = {name: list(own) for name, own in self.notes.items()}
+        for method in self.methods:
+            if method.told:
+                notes.setdefault(method.name, []).append(f"Told the future: {method.told}.")
+        return notes
 
     def name_of(self, label: int) -> str:
         """Return the name of a class, or its label where that is all there is."""

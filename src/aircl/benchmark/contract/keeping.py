@@ -63,6 +63,7 @@ def saves_no_more_for_more(exam: Exam) -> str:
 
     Statistics need as much room for many rows as for few, once they are full; disguised samples do not.
     """
+    exam.need_saving()
     sizes, kept, rows = [], [], []
     for at_most in (FULL, 2 * FULL):
         pupil = exam.pupil()

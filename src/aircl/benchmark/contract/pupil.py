@@ -118,11 +118,14 @@ class Pupil:
         return None if given is None else np.asarray(given[1], np.float64)
 
     def save(self, directory: Path) -> None:
-        """Write the method to a directory."""
-        told("save", self.method.save, directory)
+        """Write the method to a directory; nothing of one that says that it cannot be resumed."""
+        if self.method.resumable:
+            told("save", self.method.save, directory)
 
     def stopped_and_restored(self) -> Pupil:
-        """Return another pupil with a new method that goes on from what this one saves."""
+        """Return another pupil with a new method that goes on from what this one saves; itself if it cannot be."""
+        if not self.method.resumable:
+            return self
         pupil = Pupil(self.factory, self.material, self.setup, self.labels)
         with TemporaryDirectory() as name:
             self.save(Path(name))

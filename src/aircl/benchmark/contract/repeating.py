@@ -23,6 +23,7 @@ def is_deterministic(exam: Exam) -> str:
 
 def saves_the_same(exam: Exam) -> str:
     """Compare what two runs with one seed save: noise in a state may change no prediction here, and one elsewhere."""
+    exam.need_saving()
     one, other = map(saved_state, _two_runs(exam))
     if different := states_differ(one, other):
         raise ViolationError(
@@ -59,6 +60,7 @@ def resumes_elsewhere(exam: Exam) -> str:
 
     What it holds in a module, in a class or anywhere else but in its files is not there.
     """
+    exam.need_saving()
     if find_place(exam.factory) is None:
         raise NotApplicableError("another process cannot import its class. Put it into a file of its own.")
     course = exam.course()
@@ -78,6 +80,7 @@ def resumes_elsewhere(exam: Exam) -> str:
 
 def _resumes_at(exam: Exam, batches: int, where: str) -> str:
     """Compare a method that stops so many batches after phase 2 with one that never stops, to the end of the stream."""
+    exam.need_saving()
     course = exam.course()
     stop = after_phase(course, 2) + batches
     steady, stopped = exam.pupil(), exam.pupil()
