@@ -67,7 +67,7 @@ def test_the_report_says_what_a_reader_should_know(tmp_path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<b>rm</b>: It is told where phases end. The views that vote on uncertainty are cached features" in page
     assert "<b>er</b>:" not in page
-    assert "methods of experiment 1" in page
+    assert "options, experiment 1" in page
     (experiment,) = read_experiments(directory)
     assert list(experiment.notes) == ["rm"]
     assert len(experiment.notes["rm"]) == 2

@@ -50,6 +50,8 @@ class Experiment:
         Whether methods that can train the backbone do so, each a copy of its own.
     method_options : mapping of str to mapping
         Options of methods, by the name of the method.
+    tuning : mapping of str to mapping
+        How options were chosen, by the name of the method: what `aircl tune` writes, and the report tells.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Experiment:
     evaluate_every: int | None = None
     unfreeze: bool = False
     method_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tuning: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.gamma, str) and self.gamma not in ("auto", "grid"):

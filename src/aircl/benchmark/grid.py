@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from aircl.benchmark.job import Samples
 from aircl.benchmark.metrics import balanced_accuracy
 from aircl.methods import Method
 from aircl.methods.classifier import AnalyticMethod
-from aircl.scenarios import Stream
+from aircl.scenarios import Phase, Stream, make_phases
+from aircl.scenarios.stream import Indices, Labels
 
 
 def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, batch_size: int) -> float:
@@ -38,23 +39,8 @@ def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, bat
     method = make()
     if not isinstance(method, AnalyticMethod):
         raise ValueError(f"gamma cannot be chosen from a grid for {type(method).__name__}: it has no gamma to set.")
-    held = []
-    for phase in stream.phases:
-        labels = train.labels[phase.train]
-        # Which of its class's samples in the phase each one is: 0, 1, ..
-        order = np.argsort(labels, kind="stable")
-        _, start, counts = np.unique(labels[order], return_index=True, return_counts=True)
-        nth = np.empty(len(labels), np.intp)
-        nth[order] = np.arange(len(labels)) - np.repeat(start, counts)
-        out = nth % 5 == 1  # the second of every five: a class of one is learned, not held out
-        held.append(phase.train[out])
-        learned = phase.train[~out]
-        for begin in range(0, len(learned), batch_size):
-            rows = learned[begin : begin + batch_size]
-            method.learn(train.inputs[rows], train.labels[rows])
-        if not method.setup.online:
-            method.end_phase(phase)
-    rows = np.concatenate(held)
+    learned, rows = hold_out(stream, train.labels)
+    teach(method, learned, train, batch_size)
     if not len(rows):
         raise ValueError("no class has a second sample to hold out for choosing gamma. Set gamma, or use auto.")
     exposed = np.unique(train.labels[np.concatenate([phase.train for phase in stream.phases])])
@@ -64,3 +50,32 @@ def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, bat
         method.set_gamma(gamma)
         scores.append(balanced_accuracy(validation.evaluate(method, exposed).confusion))
     return GAMMA_GRID[::-1][int(np.argmax(scores[::-1]))]
+
+
+def hold_out(stream: Stream, labels: Labels) -> tuple[tuple[Phase, ...], Indices]:
+    """Return the phases without a fifth of each class, and that fifth.
+
+    The second of every five samples of a class in a phase is held out: a class of one is learned, not held out.
+    """
+    held, trains = [], []
+    for phase in stream.phases:
+        own = labels[phase.train]
+        # Which of its class's samples in the phase each one is: 0, 1, ..
+        order = np.argsort(own, kind="stable")
+        _, start, counts = np.unique(own[order], return_index=True, return_counts=True)
+        nth = np.empty(len(own), np.intp)
+        nth[order] = np.arange(len(own)) - np.repeat(start, counts)
+        out = nth % 5 == 1
+        held.append(phase.train[out])
+        trains.append(phase.train[~out])
+    return make_phases(labels, trains), np.concatenate(held)
+
+
+def teach(method: Method, phases: Sequence[Phase], train: Samples, batch_size: int) -> None:
+    """Let a method learn phases, batch by batch, as a run does."""
+    for phase in phases:
+        for begin in range(0, len(phase.train), batch_size):
+            rows = phase.train[begin : begin + batch_size]
+            method.learn(train.inputs[rows], train.labels[rows])
+        if not method.setup.online or method.uses_phase_ends:
+            method.end_phase(phase)

@@ -20,7 +20,7 @@ import aircl
 from aircl.backbones import Backbone, create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
-from aircl.benchmark.config import Experiment, RunConfig
+from aircl.benchmark.config import Experiment, Gamma, RunConfig
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
 from aircl.benchmark.listener import Listener, Spec, Together
@@ -33,6 +33,11 @@ from aircl.methods import METHODS, Hints, IncompatibleError, Method, Setup, crea
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
+# What the report tells of options that were searched.
+TUNED = (
+    "Options were chosen by {trials} trials on held-out training samples, {seconds:.1f} s: {score:.1%} there, "
+    "{default_score:.1%} with the defaults."
+)
 # Matrices up to this size are solved on one BLAS thread: a second one gains little, and costs much on busy cores.
 SMALL = 1024
 
@@ -177,11 +182,17 @@ class Runner:
         others = [old for old in self.directory.rows() if old.job != row.job]
         self.directory.rewrite([*others, row])
 
-    def _job(self, spec: Spec, dataset: Dataset, stream: Stream) -> Job:
+    def prepare(self, experiment: Experiment, method: str) -> tuple[Setup, Stream, Samples]:
+        """Return what a method is told before the first stream of an experiment, the stream, and training samples."""
+        spec = Spec(experiment, experiment.orders[0], method, experiment.seeds[0], experiment.scenario)
+        stream = self._stream(experiment, spec.order, spec.seed)
+        setup, train, _ = self._prepare(spec, self._dataset(experiment.dataset), stream)
+        return setup, stream, train
+
+    def _prepare(self, spec: Spec, dataset: Dataset, stream: Stream) -> tuple[Setup, Samples, Samples]:
         experiment = spec.experiment
-        method_class = METHODS[spec.method]
         options = method_options(experiment, spec.method)
-        on_images = method_class.inputs_for(options) == "images"
+        on_images = METHODS[spec.method].inputs_for(options) == "images"
         backbone = self._backbone(spec, dataset, stream)
         if dataset.kind not in backbone.kinds:
             raise ValueError(f"{dataset.name} has {dataset.kind}, but {backbone.name} takes {backbone.kinds}.")
@@ -191,18 +202,24 @@ class Runner:
             train, test = (Samples(split.inputs, split.labels) for split in (dataset.train, dataset.test))
         else:
             train, test = self._extracted(dataset, backbone)
+        gamma = _gamma(experiment, spec.method)
         setup = Setup(
             seed=spec.seed,
             n_features=backbone.width,
             online=experiment.online,
             batch_size=experiment.batch_size,
             buffer=experiment.buffer,
-            gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
+            gamma="auto" if gamma == "grid" else gamma,
             backbone=backbone if on_images else None,
             options=options,
             hints=Hints(len(stream.classes), len(stream)),
         )
-        if experiment.gamma == "grid" and method_class.analytic:
+        return setup, train, test
+
+    def _job(self, spec: Spec, dataset: Dataset, stream: Stream) -> Job:
+        experiment = spec.experiment
+        setup, train, test = self._prepare(spec, dataset, stream)
+        if METHODS[spec.method].analytic and _gamma(experiment, spec.method) == "grid":
             gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
             setup = replace(setup, gamma=gamma)
 
@@ -225,7 +242,7 @@ class Runner:
             batch_size=experiment.batch_size,
             evaluate_every=experiment.evaluate_every,
             directory=self.directory,
-            blas_threads=1 if (experiment.buffer or backbone.width) <= SMALL else None,
+            blas_threads=1 if (experiment.buffer or setup.n_features) <= SMALL else None,
             domains=domains,
             isolated=self._is_own_process,
             listener=lambda rows: self.listener.rows(spec, rows),
@@ -305,23 +322,36 @@ def method_options(experiment: Experiment, method: str) -> dict[str, Any]:
     ValueError
         If there is no such method, or if it has no such option.
     """
+    load_methods()
     given = dict(experiment.method_options.get(method, {}))
+    if METHODS[method].analytic:  # what the run says of all of them, it may say of one
+        given.pop("gamma", None)
     # A method that can train the backbone has an option for it.
     if experiment.unfreeze and "unfreeze" in resolve_options(method, {}, online=experiment.online):
         given = {"unfreeze": True, **given}
     return resolve_options(method, given, online=experiment.online)
 
 
+def _gamma(experiment: Experiment, method: str) -> Gamma:
+    """Return the ridge of a method: its own where there is one, else that of the experiment."""
+    gamma: Gamma = experiment.method_options.get(method, {}).get("gamma", experiment.gamma)
+    return gamma
+
+
 def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
     for name in experiment.methods:
         options = method_options(experiment, name)
+        if METHODS[name].analytic:
+            options["gamma"] = _gamma(experiment, name)
         notes = METHODS[name].notes_for(options, online=experiment.online)
         if not METHODS[name].resumable:
             notes = [
                 *notes,
                 "It cannot be resumed: a stop costs the whole job; the size of its state is not known.",
             ]
+        if cost := experiment.tuning.get(name):
+            notes = [*notes, TUNED.format(**cost)]
         bound = ["An upper bound: it keeps every sample, and is not ranked."] if METHODS[name].is_bound else []
         yield name, {"options": options, "notes": [*notes, *bound], "is_bound": METHODS[name].is_bound}
 

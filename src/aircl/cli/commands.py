@@ -24,9 +24,10 @@ from aircl.cli.predict import predict
 from aircl.cli.report import report
 from aircl.cli.run import run
 from aircl.cli.show import show
+from aircl.cli.tune import tune
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (learn, predict, evaluate, merge, forget, info, features, cache, show, run, report):
+for command in (learn, predict, evaluate, merge, forget, info, features, cache, show, run, report, tune):
     app.command(cls=OnceCommand)(command)
 app.command("list", cls=OnceCommand)(list_)
 app.command("check-method", cls=OnceCommand)(check_method)

@@ -1,6 +1,6 @@
 """The benchmark's learners, one a file, behind one small protocol."""
 
-from aircl.methods.method import Hints, IncompatibleError, Method, Setup
+from aircl.methods.method import Hints, IncompatibleError, Method, Range, Setup
 from aircl.methods.phase_collector import PhaseCollector
 from aircl.methods.registry import (
     METHODS,
@@ -19,6 +19,7 @@ __all__ = [
     "Method",
     "MethodInfo",
     "PhaseCollector",
+    "Range",
     "Setup",
     "create_method",
     "describe_method",

@@ -85,6 +85,51 @@ class Hints:
 
 
 @dataclass(frozen=True)
+class Range:
+    """Values that `aircl tune` may choose from.
+
+    Attributes
+    ----------
+    low, high : float
+        Both ends are possible.
+    log : bool
+        Whether orders of magnitude are what counts.
+    integer : bool
+    choices : tuple
+        In place of numbers between two ends.
+
+    Examples
+    --------
+    >>> from aircl.methods import Range
+    >>> Range(1e-4, 1e-1, log=True).holds(0.01), Range(choices=("sgd", "adam")).holds("rmsprop")
+    (True, False)
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    integer: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.choices and not (self.low < self.high and (self.low > 0 or not self.log)):
+            what = "above 0 and below" if self.log else "below"
+            raise ValueError(f"a range from {self.low} to {self.high}: the lower end should be {what} the upper one.")
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is in the range."""
+        return value in self.choices if self.choices else value is not None and self.low <= value <= self.high
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Let a trial of Optuna choose."""
+        if self.choices:
+            return trial.suggest_categorical(name, self.choices)
+        if self.integer:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
 class Setup:
     """What a method is told before a stream begins. There is nothing in it about the test set.
 
@@ -151,6 +196,8 @@ class Method(ABC):
         then costs the whole job, the size of its state is not known, and the report says so.
     is_bound : bool
         Whether it keeps everything and is no competitor: the report shows it as what others could reach.
+    search_space : mapping of str to Range
+        Options that `aircl tune` chooses, and from what; learning rates, epochs and momentum have common ranges.
     trial_backbone : {"resnet", "vit"}
         What `aircl check-method` tries it out with if it takes images.
     trial_options : mapping
@@ -183,6 +230,7 @@ class Method(ABC):
     analytic: ClassVar[bool] = False
     resumable: ClassVar[bool] = True
     is_bound: ClassVar[bool] = False
+    search_space: ClassVar[Mapping[str, Range]] = {}
     trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
     trial_options: ClassVar[Mapping[str, Any]] = {}
 
