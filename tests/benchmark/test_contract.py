@@ -345,3 +345,23 @@ def test_a_file_that_is_none(tmp_path):
     (tmp_path / "method.txt").write_text("")
     with pytest.raises(ValueError, match=r"should end in \.py"):
         load_method_class(tmp_path / "method.txt")
+
+
+def test_a_class_that_another_process_cannot_import_is_left_out():
+    class Local(Acil):
+        """Of this function only."""
+
+    (finding,) = check_method(Local, checks=[ELSEWHERE])
+    assert finding.result == "skipped"
+    assert "another process cannot import its class" in finding.reason
+
+
+def test_a_module_that_was_found_since_the_other_process_began(tmp_path, monkeypatch):
+    findings_of("Reservoir", ELSEWHERE)
+    (tmp_path / "found_later.py").write_text("from aircl.methods.acil import Acil\nclass Late(Acil):\n    'It.'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import found_later
+
+    (finding,) = check_method(found_later.Late, checks=[ELSEWHERE])
+    monkeypatch.delitem(sys.modules, "found_later")
+    assert finding.result == "passed"

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from aircl.benchmark.contract.pupil import Lesson, Pupil, ViolationError
+from aircl.benchmark.contract.pupil import Lesson, NotApplicableError, Pupil, ViolationError
 
 
 class Place(NamedTuple):
@@ -69,10 +69,13 @@ def continue_elsewhere(pupil: Pupil, course: Sequence[Lesson]) -> Answer:
         folder = Path(name)
         (folder / "method").mkdir()
         pupil.save(folder / "method")
-        request = (place, pupil.material, pupil.setup, pupil.labels, course)
-        (folder / "request").write_bytes(pickle.dumps(request))
+        with (folder / "request").open("wb") as file:
+            pickle.dump(sys.path, file)
+            pickle.dump((place, pupil.material, pupil.setup, pupil.labels, course), file)
         _ask(folder)
         answer = pickle.loads((folder / "answer").read_bytes())
+    if isinstance(answer, ImportError):
+        raise NotApplicableError(f"another process cannot import its class ({answer}). Put it into a file of its own.")
     if isinstance(answer, str):
         raise ViolationError(f"restored in another process, {answer}")
     return Answer(*answer)
@@ -152,6 +155,8 @@ def _answer(folder: Path) -> None:
     try:
         with threadpool_limits(1), global_randomness(4):
             answer = _go_on(folder)
+    except ImportError as error:
+        answer = ImportError(str(error))
     except Exception as error:
         text = str(error) if isinstance(error, ViolationError) else "".join(traceback.format_exception_only(error))
         answer = text.strip()
@@ -161,7 +166,10 @@ def _answer(folder: Path) -> None:
 
 
 def _go_on(folder: Path) -> tuple[Any, Any]:
-    place, material, setup, labels, course = pickle.loads((folder / "request").read_bytes())
+    # Classes in the request may be of modules that the other process has found since this one began.
+    with (folder / "request").open("rb") as file:
+        sys.path[:] = pickle.load(file)
+        place, material, setup, labels, course = pickle.load(file)
     if place.file is None:
         factory: Any = importlib.import_module(place.module)
         for part in place.name.split("."):
