@@ -104,7 +104,7 @@ def test_numbers_of_a_file_stand_beside_ours(runs, tmp_path):
         ("method,accuracy\nair,3\n", "has the columns method, accuracy. It should have method, and metrics"),
         ("A_last\n3\n", "It should have method"),
         ("method\nair\n", "some of A_auc, A_avg, A_last"),
-        ("method,A_last\nair,much\n", "line 2: could not convert string to float: 'much'. Metrics are numbers"),
+        ("method,A_last\nair,much\n", "line 2: 'much' is not a number. Metrics are, in per cent"),
         ("", "has the columns none"),
     ],
 )
