@@ -217,7 +217,7 @@ def test_details_that_do_not_fit(name, array, directory):
     with np.load(path) as arrays:
         changed = {**arrays, name: array}
     np.savez(path, **{key: value for key, value in changed.items() if value is not None})
-    with pytest.raises(InputError, match="does not fit|has no array"):
+    with pytest.raises(InputError, match=r"does not fit|has no array"):
         Details.load(path)
     problem("report", "run")
 

@@ -10,6 +10,7 @@ import pytest
 
 from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
 from aircl.benchmark.tuning import search_space, tune
+from aircl.cli.tune import to_toml
 from aircl.methods import METHODS, Method, Range, list_methods, register_method
 from aircl.report import read_experiments
 
@@ -113,6 +114,21 @@ def test_the_command_writes_a_run(run_cli, tmp_path, monkeypatch):
     notes = read_experiments(tmp_path / "out")[0].notes
     assert notes["acil"][0].startswith("Options were chosen by 3 trials on held-out training samples, ")
     assert "METHOD.KEY=LOW:HIGH" in run_cli("tune", "acil", *stream, "--range", "x", code=2).stderr
+
+
+def test_names_come_back_from_the_file_that_is_written():
+    options = {"acil": {"gamma": 1e-7, "note\x7f": '\U0001f600 \x1b "=" ä'}}
+    tuning = {"acil": {"trials": 3, "seconds": 1.5, "score": 0.5, "default_score": 0.25}}
+    config = RunConfig("\x7fname", (replace(STREAM, method_options=options, tuning=tuning),))
+    assert RunConfig.from_mapping(tomllib.loads(to_toml(config))) == config
+
+
+def test_a_file_that_was_not_asked_for_by_name_stays(run_cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tuned.toml").write_text("mine = 1")
+    stream = ("--dataset", "digits", "--scenario", "long-tail,phases=2")
+    assert "tuned.toml is there already" in run_cli("tune", "acil", *stream, code=1).stderr
+    assert (tmp_path / "tuned.toml").read_text() == "mine = 1"
 
 
 @pytest.fixture

@@ -284,5 +284,29 @@ def test_rows_are_exported_as_one_table(run, place):
     assert "no run.json" in run("export-rows", "nowhere", code=1).stderr
 
 
+def test_exported_names_are_no_formulas_and_nothing_else_is_replaced(run, place):
+    run("run", *SMALL, "--methods", "ncm", "-o", "one", "--quiet")
+    path = place / "one" / "rows.jsonl"
+    row = {**json.loads(path.read_text().splitlines()[0]), "reason": "=1+1", "value": -0.5}
+    path.write_text(json.dumps(row) + "\n")
+    run("export-rows", "one")
+    run("export-rows", "one")
+    with (place / "rows.csv").open() as file:
+        (exported,) = csv.DictReader(file)
+    assert (exported["reason"], exported["value"]) == ("'=1+1", "-0.5")
+    (place / "rows.csv").write_text("mine")
+    assert "rows.csv is there already" in run("export-rows", "one", code=1).stderr
+    (place / "link.csv").symlink_to(path)
+    assert "would replace the data" in run("export-rows", "one", "-o", "link.csv", code=1).stderr
+    assert json.loads(path.read_text()) == row
+
+
+def test_a_quiet_run_with_a_method_of_ones_own_says_nothing(run, place, own):
+    assert run("run", *SMALL, "--methods", "mine", "--module", "mine.py", "-o", "own", "-q").output == ""
+    assert (place / "own" / "report.html").exists()
+    own()
+    assert run("run", "--resume", "own", "-q").output == ""
+
+
 def test_a_logger_is_named(run, place):
     assert "there is no logger 'x'. Known: tensorboard, wandb" in run("run", *SMALL, "--log", "x", code=1).stderr

@@ -6,10 +6,13 @@ import csv
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
-from aircl.report import compare, contrast, read_experiments, to_csv, write_report
+from aircl.cli import app
+from aircl.report import compare, contrast, read_experiments, to_csv, to_latex, to_markdown, write_report
 from aircl.report.side_by_side import find_changes, join_runs, run_names
+from aircl.storage.errors import OutputError
 
 STREAM = Experiment(
     "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 0.025}, methods=("acil", "ncm"),
@@ -98,6 +101,25 @@ def test_numbers_of_a_file_stand_beside_ours(runs, tmp_path):
     assert compare(join_runs(runs)[0], baselines=[file]).lines[1].published[0].name == "ACIL"
 
 
+def test_names_of_others_do_no_harm(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path / "=[red]\x1b.csv", "method,A_last\nacil,90\nx\x1b[2J,80\n")
+    comparison = compare(read_experiments(runs[0])[0], baselines=[file])
+    assert "'=[red]\x1b.csv:A_last" in to_csv([comparison]).partition("\n")[0]
+    assert "\x1b" not in to_markdown([comparison])
+    assert "\x1b" not in to_latex([comparison])
+    shown = CliRunner().invoke(app, ["report", str(runs[0].path), "--baseline", file.name, "-o", "page.html"])
+    assert shown.exit_code == 0, shown.output
+    assert "=[red]\\x1b.csv" in shown.stdout
+
+
+def test_a_baseline_is_not_replaced(runs, tmp_path):
+    file = write(tmp_path / "page.csv", "dataset,backbone,scenario,order,method,A_last\n,,,,acil,90\n")
+    with pytest.raises(OutputError, match="would replace the data it is made from"):
+        write_report(runs[0], tmp_path / "page.html", baselines=[file])
+    assert [path.name for path in tmp_path.iterdir()] == ["page.csv"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -106,6 +128,11 @@ def test_numbers_of_a_file_stand_beside_ours(runs, tmp_path):
         ("method\nair\n", "some of A_auc, A_avg, A_last"),
         ("method,A_last\nair,much\n", "line 2: 'much' is not a number. Metrics are, in per cent"),
         ("", "has the columns none"),
+        ("method,A_last\nair,nan\n", "line 2: 'nan' is not a number"),
+        ("method,A_last\nair,1_0\n", "line 2: '1_0' is not a number"),
+        ("method,A_last\nair,1e999\n", "line 2: '1e999' is not a number"),
+        ("method,A_last\n,5\n", "line 2: it has no method"),
+        ("method,A_last\nair,5,6\n", "line 2: it has no method, or more cells than the header"),
     ],
 )
 def test_a_file_that_is_wrong_says_how(text, message, runs, tmp_path):
