@@ -15,8 +15,8 @@ from aircl.methods.acil import Acil
 
 BROKEN = Path(__file__).with_name("broken_methods.py")
 
-(LEARNS, NEWEST, ONLINE, EXPOSED, UNTAUGHT, ALONE, ENCODES, PURE, GIVEN, EMPTY, SINGLE, BATCHES, GAPS) = CHECKS[:13]
-(SEED, BETWEEN, WITHIN, KEPT) = CHECKS[13:]
+(LEARNS, NEWEST, ONLINE, EXPOSED, UNTAUGHT, NAMES, ALONE, ENCODES, PURE, GIVEN, EMPTY, SINGLE, BATCHES) = CHECKS[:13]
+(GAPS, SEED, STATE, BETWEEN, WITHIN, ELSEWHERE, KEPT, GROWTH) = CHECKS[13:]
 
 # Which law each broken method breaks, and words of the reason.
 CAUGHT = {
@@ -49,23 +49,42 @@ CAUGHT = {
     "NeedsTwoRows": (BATCHES, "learn with a batch of 1 row raised RuntimeError: Expected more"),
     "TakesLabelsForPositions": (GAPS, "names, not positions"),
 }
+# The same of methods that hide what they keep or know.
+DISHONEST = {
+    "KeepsSamplesCompressed": (GROWTH, "bytes more for each further row, while it says that it keeps 0 samples"),
+    "KeepsSamplesRotated": (GROWTH, "256.2 bytes more for each further row"),
+    "KeepsSamplesQuantised": (GROWTH, "32.2 bytes more for each further row"),
+    "KeepsSamplesProjected": (GROWTH, "12.2 bytes more for each further row"),
+    "KeepsSamplesInAModuleGlobal": (ELSEWHERE, "also what is kept outside of the object"),
+    "KeepsSamplesInTheSystemModule": (ELSEWHERE, "also what is kept outside of the object"),
+    "KeepsSamplesInATemporaryFile": (ELSEWHERE, "also what is kept outside of the object"),
+    "SavesUnseededNoise": (STATE, "save different states: more.npz (noise) differs"),
+    "SavesBytesOfTheSystem": (STATE, "save different states: salt.bin differs"),
+    "SavesTheTime": (STATE, "save different states: about.json differs"),
+    "FindsTheTruthByTheGarbageCollector": (NAMES, "100% are right with the true names and"),
+    "FindsTheTruthInTheCallersFrames": (NAMES, "100% are right with the true names and"),
+}
 # What else a broken method cannot keep to, for the same reason.
 ALSO = {
-    "PredictsUnexposedClasses": {GAPS},
+    "LooksAtTestLabels": {NAMES},
+    "PredictsUnexposedClasses": {GAPS, NAMES},
     "IgnoresWhatItIsTaught": {NEWEST, ONLINE, EMPTY, GAPS},
-    "ForgetsItsRandomState": {WITHIN},
+    "ForgetsItsRandomState": {WITHIN, ELSEWHERE},
+    "KeepsSamplesInItsFiles": {GROWTH},
+    "SaysOneNeighbour": {GROWTH},
+    "SaysTooManyNeighbours": {GROWTH},
     "PredictsAtRandom": {ALONE, ENCODES},
     "EncodesWithWhatItLearns": {PURE},
-    "DrawsFromTheGlobalGenerator": {PURE, BETWEEN, WITHIN, ENCODES},
+    "DrawsFromTheGlobalGenerator": {PURE, BETWEEN, WITHIN, ENCODES, STATE, NAMES},
     "LearnsFromPredicting": {ALONE, ENCODES},
     "NeedsTwoRows": {SINGLE},
-    "TakesLabelsForPositions": {EXPOSED},
+    "TakesLabelsForPositions": {EXPOSED, NAMES},
 }
 IN_ORDER = ["NearestNeighbour", "Reservoir", "Noisy"]
 
 
-def findings_of(name, *checks, **options):
-    findings = check_method(load_method_class(BROKEN, name), checks=checks or CHECKS, **options)
+def findings_of(name, *checks, file=BROKEN, **options):
+    findings = check_method(load_method_class(file, name), checks=checks or CHECKS, **options)
     assert [finding.name for finding in findings] == list(checks or CHECKS)
     return {finding.name: finding for finding in findings}
 
@@ -74,6 +93,14 @@ def findings_of(name, *checks, **options):
 def test_a_broken_method_is_caught_by_the_law_it_breaks(name):
     law, words = CAUGHT[name]
     (finding,) = findings_of(name, law).values()
+    assert finding.result == "failed"
+    assert words in finding.reason
+
+
+@pytest.mark.parametrize("name", DISHONEST)
+def test_a_dishonest_method_is_caught(name):
+    law, words = DISHONEST[name]
+    (finding,) = findings_of(name, law, file=BROKEN.with_name("dishonest_methods.py")).values()
     assert finding.result == "failed"
     assert words in finding.reason
 
@@ -318,3 +345,23 @@ def test_a_file_that_is_none(tmp_path):
     (tmp_path / "method.txt").write_text("")
     with pytest.raises(ValueError, match=r"should end in \.py"):
         load_method_class(tmp_path / "method.txt")
+
+
+def test_a_class_that_another_process_cannot_import_is_left_out():
+    class Local(Acil):
+        """Of this function only."""
+
+    (finding,) = check_method(Local, checks=[ELSEWHERE])
+    assert finding.result == "skipped"
+    assert "another process cannot import its class" in finding.reason
+
+
+def test_a_module_that_was_found_since_the_other_process_began(tmp_path, monkeypatch):
+    findings_of("Reservoir", ELSEWHERE)
+    (tmp_path / "found_later.py").write_text("from aircl.methods.acil import Acil\nclass Late(Acil):\n    'It.'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import found_later
+
+    (finding,) = check_method(found_later.Late, checks=[ELSEWHERE])
+    monkeypatch.delitem(sys.modules, "found_later")
+    assert finding.result == "passed"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from aircl.benchmark import job as job_module
 from aircl.benchmark.config import Experiment, RunConfig
-from aircl.benchmark.results import Details, Row, RunDirectory
+from aircl.benchmark.results import ADDED, Details, Row, RunDirectory
 from aircl.benchmark.runner import Runner
 from aircl.cli import app
 from aircl.storage.errors import InputError
@@ -54,7 +54,7 @@ def problem(*args):
 
 
 def timeless(directory):
-    return [dataclasses.replace(row, seconds=0, peak_memory=0) for row in directory.rows()]
+    return [dataclasses.replace(row, seconds=0, predict_seconds=0) for row in directory.rows()]
 
 
 # -- kills --
@@ -108,30 +108,28 @@ def test_a_run_that_ends_between_any_two_steps_is_resumed(owner, step, at, after
 def stop_after(phase, path):
     """Leave a run as a stop after a phase of its first job leaves it."""
 
-    class Stopping(Runner):
-        def _run_job(self, spec, number, total):
-            try:
-                super()._run_job(spec, number, total)
-            finally:
-                raise Killed
+    real = job_module.Job._end_phase
 
-    real = job_module.Job._save
-
-    def save(self, method, track):
-        real(self, method, track)
-        if track.phases == phase:
+    def end_phase(self, method, number, evaluation, track):
+        real(self, method, number, evaluation, track)
+        if number == phase:
             raise Killed
 
-    runner = Stopping(RunConfig("test", (EXPERIMENT,)), RunDirectory(path))
+    runner = Runner(RunConfig("test", (EXPERIMENT,)), RunDirectory(path))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job_module.Job, "_save", save)
+        patch.setattr(job_module.Job, "_end_phase", end_phase)
         with pytest.raises(Killed):
             runner.run()
     (state,) = (path / "state").iterdir()
     return state
 
 
-@pytest.mark.parametrize("damage", ["track.json", "method/classifier.safetensors", "missing", "typed", "older"])
+@pytest.mark.parametrize(
+    "damage",
+    ["track.json", "method/classifier.safetensors", "missing", "typed", "older", {"phases": 3}, {"by_phase": [[None]]},
+     {"points": [{"periodic": False, "classes": [0], "right": "AAAA"}]}, {"points": [{"right": "?"}]}],
+    ids=str,
+)  # fmt: skip
 def test_a_damaged_state_is_learned_again(damage, finished, tmp_path):
     state = stop_after(2, tmp_path / "run")
     assert [path.name for path in state.iterdir()] == ["2"]
@@ -139,6 +137,9 @@ def test_a_damaged_state_is_learned_again(damage, finished, tmp_path):
         shutil.rmtree(state / "2" / "method")
     elif damage == "typed":
         (state / "2" / "track.json").write_text(json.dumps({"phases": "2", "samples": []}))
+    elif isinstance(damage, dict):
+        track = json.loads((state / "2" / "track.json").read_text())
+        (state / "2" / "track.json").write_text(json.dumps({**track, **damage}))
     elif damage == "older":
         (state / "3").mkdir()
     else:
@@ -161,7 +162,10 @@ def test_a_state_that_a_kill_left_behind_is_removed(directory):
     "text",
     ["", "[]", "5", "null", "{", '"text"', "[" * 10**5, '{"classes": 5}', '{"classes": {"digits": 5}}',
      '{"methods": 5}', '{"methods": [5]}', '{"methods": [{"air": 5}]}', '{"methods": [{"air": {"notes": 5}}]}', "\0",
-     "NaN"],
+     "NaN", '{"methods": [{"air": {"title": 5}}]}', '{"methods": [{"air": {"is_bound": 5}}]}', '{"streams": 5}',
+     '{"streams": [{"scenario": "cil"}]}',
+     '{"streams": [{"scenario": "cil", "between_seeds": "", "left_out": {"seed 1": [5]}}]}', '{"sources": {"mine": 5}}',
+     '{"sources": {"mine": {"file": 5, "sha256": null, "script": false}}}'],
 )  # fmt: skip
 def test_a_run_json_that_is_none(text, directory):
     (directory.path / "run.json").write_text(text)
@@ -198,6 +202,14 @@ def test_details_that_are_damaged(content, directory):
         ("test_loss", np.zeros(3)),
         ("phase_accuracy", np.zeros(4)),
         ("phase_accuracy", None),
+        ("test_labels", np.zeros(3, int)),
+        ("predicted", None),
+        ("predicted", np.full(359, -2)),
+        ("right", np.zeros((4, 44), np.uint8)),
+        ("right", np.zeros((4, 45))),
+        ("exposed", np.zeros((4, 9), bool)),
+        ("periodic", np.zeros(3, bool)),
+        ("periodic", np.zeros(4)),
     ],
 )
 def test_details_that_do_not_fit(name, array, directory):
@@ -205,12 +217,20 @@ def test_details_that_do_not_fit(name, array, directory):
     with np.load(path) as arrays:
         changed = {**arrays, name: array}
     np.savez(path, **{key: value for key, value in changed.items() if value is not None})
-    with pytest.raises(InputError, match=name):
+    with pytest.raises(InputError, match=r"does not fit|has no array"):
         Details.load(path)
     problem("report", "run")
 
 
-ROW = dataclasses.asdict(Row("r", "j", "d", "b", "s", "", "m", 1, 1, 1, "phase", "accuracy", 0.5, 1.0, 1))
+def test_details_of_an_earlier_version_are_read(directory):
+    path = next((directory.path / "details").iterdir())
+    with np.load(path) as arrays:
+        np.savez(path, **{name: arrays[name] for name in arrays if name not in ADDED})
+    assert not len(Details.load(path).test_labels)
+    assert CliRunner().invoke(app, ["report", "run"]).exit_code == 0
+
+
+ROW = dataclasses.asdict(Row("r", "j", "d", "b", "s", "", "m", 1, 1, 1, "phase", "accuracy", 0.5, 1.0, 1, 0.1, 1))
 
 
 @pytest.mark.parametrize("field", ROW)
@@ -218,7 +238,7 @@ def test_fields_of_rows(field, tmp_path):
     wrong = [[], {}, True] + (["text", None] if field != "value" else ["text"])
     if isinstance(ROW[field], str):
         wrong = [[], {}, True, 5, None] + ["text"] * (field == "status")
-    if field in ("gamma", "buffer"):
+    if field in ("gamma", "buffer", "state_bytes", "predict_seconds", "peak_memory"):
         wrong.remove(None)
     for value in wrong:
         (tmp_path / "rows.jsonl").write_text(json.dumps({**ROW, field: value}) + "\n")
@@ -277,6 +297,11 @@ GOOD = {"dataset": '"digits"', "backbone": '"identity"', "scenario": '"cil"'}
         ("unfreeze", "1", "unfreeze is 1"),
         ("method_options", "5", "method_options is 5"),
         ("method_options", "{air = 5}", "method_options.air"),
+        ("method_options", '{air = {gamma = "most"}}', "gamma='most' is neither a number nor auto nor grid"),
+        ("method_options", "{air = {gamma = -1}}", "gamma=-1 is not above 0"),
+        ("tuning", "5", "tuning is 5"),
+        ("tuning", "{air = {trials = 5}}", "tuning.air lacks default_score, score, seconds"),
+        ("tuning", '{air = {trials = 5, seconds = 1, score = "?", default_score = 0.5}}', "tuning.air.score is '?'"),
     ],
 )
 def test_values_of_the_wrong_type(key, value, message, tmp_path):

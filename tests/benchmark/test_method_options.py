@@ -38,7 +38,7 @@ def run(path, experiment=EXPERIMENT, listener=None):
 
 
 def timeless(directory):
-    return [replace(row, seconds=0, peak_memory=0) for row in directory.rows()]
+    return [replace(row, seconds=0, predict_seconds=0) for row in directory.rows()]
 
 
 def test_options_reach_the_methods_and_are_saved_with_the_run(tmp_path):
@@ -71,7 +71,7 @@ def test_the_report_says_what_a_reader_should_know(tmp_path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<b>rm</b>: It is told where phases end. The views that vote on uncertainty are cached features" in page
     assert "<b>er</b>:" not in page
-    assert "methods of experiment 1" in page
+    assert "options, experiment 1" in page
     (experiment,) = read_experiments(directory)
     assert list(experiment.notes) == ["rm"]
     assert len(experiment.notes["rm"]) == 2

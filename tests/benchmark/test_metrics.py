@@ -1,5 +1,7 @@
 """The metrics of the protocol, against hand-computed cases and scikit-learn."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,10 +10,13 @@ from sklearn import metrics as sklearn_metrics
 
 from aircl.benchmark.metrics import (
     accuracy,
+    backward_transfer,
     balanced_accuracy,
+    calibration,
     class_accuracy,
     confusion_matrix,
     forgetting,
+    forward_transfer,
     group_accuracies,
     mean_and_standard_error,
 )
@@ -61,3 +66,37 @@ def test_standard_error():
     mean, error = mean_and_standard_error([0.5])
     assert mean == 0.5
     assert np.isnan(error)
+
+
+def test_transfer_by_hand():
+    nan = np.nan
+    by_class = np.array([[0.9, nan, nan], [0.6, 0.8, nan], [0.7, 0.5, 0.9]])
+    assert backward_transfer(by_class) == pytest.approx((0.7 - 0.9 + 0.5 - 0.8) / 2)
+    assert backward_transfer(by_class[:1]) == 0.0
+    by_domain = np.array([[0.9, 0.5, 0.4], [0.8, 0.9, 0.6], [0.7, 0.8, 0.9]])
+    assert forward_transfer(by_domain, chance=0.1) == pytest.approx((0.5 + 0.6) / 2 - 0.1)
+    assert np.isnan(forward_transfer(by_domain[:1, :1], chance=0.1))
+
+
+def test_calibration_against_scikit_learn():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), 500)
+    true = CLASSES[rng.integers(0, 4, 500)]
+    found = calibration(true, CLASSES, p)
+    assert found["NLL"] == pytest.approx(sklearn_metrics.log_loss(true, p, labels=CLASSES))
+    assert found["expected_accuracy"] == pytest.approx(p.max(axis=1).mean())
+    right, sure = p.argmax(axis=1) == np.searchsorted(CLASSES, true), p.max(axis=1)
+    edges = np.linspace(0, 1, 16)
+    bins = [(sure >= low) & (sure < high) for low, high in pairwise(edges)]
+    assert found["ECE"] == pytest.approx(sum(abs(right[b].mean() - sure[b].mean()) * b.mean() for b in bins if b.any()))
+
+
+def test_probabilities_that_are_right_have_no_error():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), 100_000)
+    true = CLASSES[(p.cumsum(axis=1) < rng.random((len(p), 1))).sum(axis=1)]
+    found = calibration(true, CLASSES, p)
+    assert found["ECE"] < 0.01
+    assert found["expected_accuracy"] == pytest.approx(
+        np.mean(p.argmax(axis=1) == np.searchsorted(CLASSES, true)), abs=0.01
+    )

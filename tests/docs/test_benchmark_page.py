@@ -27,3 +27,10 @@ def test_the_presets_are_those_of_the_table():
     digits, cities = default_config().experiments
     assert (digits.seeds, digits.buffer, digits.evaluate_every) == ((1, 2, 3), 500, 100)
     assert (cities.seeds, cities.buffer, cities.evaluate_every) == ((1,), None, None)
+
+
+def test_the_callback_prints_what_is_shown(blocks, printed, workplace):
+    page = blocks("benchmark.md")
+    (code,) = (text for language, text in page if language == "python")
+    (shown,) = (text for language, text in page if language == "text")
+    assert printed(code, "benchmark.md") == shown

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from aircl.cli import app
 
 # Columns of the benchmark's table that are those of the machine.
-VARYING = ("time s", "memory MB")
+VARYING = ("learning s", "predicting s")
 
 
 def without_varying(text):

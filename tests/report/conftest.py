@@ -58,6 +58,7 @@ class Course:
         buffer = RandomReLU(150, random_state=seed).fit(X[:1])
         train, test, truth = buffer.transform(X[TRAIN]), buffer.transform(X[~TRAIN]), Y[~TRAIN]
         method, kept, history, seen = METHODS[self.row.method](), self.row.method == "centroids", [], 0
+        points = []  # which test samples were right, and which classes counted
         for number, phase in enumerate(stream.phases[:stop_after], 1):
             before = phase.exposed[~np.isin(phase.exposed, phase.new_classes)]
             for batch in np.array_split(phase.train, 4):
@@ -70,17 +71,19 @@ class Course:
                     self.row, phase=number, samples=seen, seconds=0.001 * len(self.row.method) * seen, kept=seen * kept
                 )
                 self.note("accuracy", share, point="periodic")
+                points.append((True, here & (method.predict(test) == truth), np.isin(np.arange(10), before)))
             here = np.isin(truth, phase.exposed)
             right = method.predict(test[here]) == truth[here]
             by_class = np.array([right[truth[here] == c].mean() if c in phase.exposed else np.nan for c in range(10)])
             history.append(by_class)
+            points.append((False, here & (method.predict(test) == truth), np.isin(np.arange(10), phase.exposed)))
             self.note("accuracy", right.mean(), point="phase")
             self.note("balanced_accuracy", np.nanmean(by_class), point="phase")
         if stop_after == PHASES:
-            self.finish(directory, method, stream, train, test, truth, np.array(history))
+            self.finish(directory, method, stream, train, test, truth, np.array(history), points)
         directory.append(self.rows)
 
-    def finish(self, directory, method, stream, train, test, truth, history):
+    def finish(self, directory, method, stream, train, test, truth, history, points):
         counts, last = stream.counts(), history[-1]
         course = {point: [r.value for r in self.rows if r.point == point and r.metric == "accuracy"]
                   for point in ("phase", "periodic")}  # fmt: skip
@@ -111,6 +114,11 @@ class Course:
             test_loss=np.array([loss.mean() for loss in errors["test"]]),
             train_loss=np.array([loss.sum() for loss in errors["train"]]),
             phase_accuracy=np.array([[row[own].mean() for own in new] for row in history]),
+            test_labels=truth,
+            predicted=method.predict(test),
+            right=np.packbits([right for _, right, _ in points], axis=1),
+            exposed=np.array([exposed for _, _, exposed in points]),
+            periodic=np.array([periodic for periodic, _, _ in points]),
         ).save(directory.details_path(self.row.job))
 
 

@@ -38,3 +38,23 @@ def test_a_figure_of_its_own(classifier):
 def test_a_given_gamma_has_no_path():
     with pytest.raises(AttributeError, match="gamma='auto'"):
         plot_gamma_path(AIRClassifier(1.0).fit(np.eye(2), [0, 1]), Figure().subplots())
+
+
+def test_twelve_methods_have_colours_and_markers_of_their_own():
+    from aircl.report.figures.style import COLOURS, DARK_COLOURS, MARKERS
+
+    assert len(set(MARKERS)) >= 12
+    for colours in (COLOURS, DARK_COLOURS):
+        labs = np.array([oklab(colour) for colour in colours])
+        distance = np.linalg.norm(labs[:, None] - labs, axis=2)
+        assert distance[~np.eye(len(labs), dtype=bool)].min() > 0.14
+
+
+def oklab(colour):
+    rgb = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+    rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    cones = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+             [0.0883024619, 0.2817188376, 0.6299787005]]  # fmt: skip
+    lab = [[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
+           [0.0259040371, 0.7827717662, -0.8086757660]]  # fmt: skip
+    return np.array(lab) @ np.cbrt(np.array(cones) @ rgb)

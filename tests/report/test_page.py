@@ -11,7 +11,7 @@ import pytest
 
 from aircl.benchmark.results import Row, RunDirectory
 from aircl.report import read_experiments, write_report
-from aircl.report.page import embed, run_lengths
+from aircl.report.page_data import embed, run_lengths
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     assert {value for _, name, value in tags.attributes if name in ("src", "href")} <= {"data:,", "#results", "#about"}
     assert "@import" not in page
     assert "url(http" not in page
-    assert len(page) < 200_000
+    assert len(page) < 250_000
     ids = [value for _, name, value in tags.attributes if name == "id"]
     assert len(ids) == len(set(ids))
 
@@ -78,8 +78,10 @@ def test_charts_have_the_numbers_of_the_run(page, run):
     )
     assert first["methods"][3]["weight_norms"] is None
     assert first["classes"] == list(map(experiment.name_of, experiment.classes.tolist()))
-    confusion = expand(acil["confusion"], 100).reshape(10, 10)
-    np.testing.assert_array_equal(confusion, experiment.method("acil").confusion(experiment.classes))
+    for seed, cells in acil["confusion"]:
+        expected = experiment.method("acil").confusions(experiment.classes)[seed]
+        np.testing.assert_array_equal(expand(cells, 100).reshape(10, 10), expected)
+    assert [seed for seed, _ in acil["confusion"]] == [1, 2, 3]
 
 
 def expand(runs, length):
@@ -104,7 +106,7 @@ def test_run_lengths_lose_nothing(density):
 def test_every_figure_of_the_paper_has_its_place(page):
     charts = set(re.findall(r'data-chart="(\w+)"', page))
     assert charts == {"anytime", "phases", "groups", "class_phases", "confusion", "weight_norms", "test_loss",
-                      "train_loss", "stream", "seconds", "memory"}  # fmt: skip
+                      "train_loss", "stream", "seconds", "memory", "pareto_seconds", "pareto_state"}  # fmt: skip
     assert 'class="flow"' in page
     script = (files("aircl.report") / "templates" / "report.js").read_text()
     assert all(re.search(rf"\b{chart}: ", script) for chart in charts)
@@ -114,7 +116,10 @@ def test_facts_and_problems_are_shown(page):
     for fact in ("1 May 2025, 10:00 UTC", "aircl 0.1.0", "abc1234+", "unfinished", "not yet", "counts\u00a0exp",
                  "stopped after phase 2", "prompts learns from images"):  # fmt: skip
         assert fact in page, fact
-    assert re.search(r"<b>air</b> ends at [\d.]+ % accuracy,\s+<b>[\d.]+ points</b> above acil", page)
+    headline = (
+        r"air ends at [\d.]+ % accuracy, 0\.\d points above the runner-up, air-shared: [\d.]+ of 597 test samples,"
+    )
+    assert re.search(headline + r" 95 % interval -[\d.]+ to [\d.]+, not to be told apart\.", page)
 
 
 def test_published_numbers_are_named_as_such(tmp_path):
@@ -142,7 +147,7 @@ def test_a_run_that_has_not_begun_and_one_without_details(run, tmp_path):
     first = data_of(write_report(bare.path)[0].read_text())["experiments"][0]
     assert first["stream"] is None
     assert first["classes"] == []
-    assert first["methods"][0]["confusion"] is None
+    assert first["methods"][0]["confusion"] == []
     assert first["methods"][0]["phases"]["accuracy"]["mean"]
 
 
@@ -150,3 +155,33 @@ def test_a_hundred_classes_stay_small(tmp_path):
     rng = np.random.default_rng(0)
     confusion = rng.poisson(0.3, (200, 200)) + np.diag(rng.integers(0, 40, 200))
     assert 20 * len(embed(run_lengths(confusion))) < 2_000_000
+
+
+def test_tables_can_be_taken_from_the_page(page, run):
+    tables = data_of(page)["tables"]
+    assert len(tables) == 2
+    assert tables[0]["csv"].splitlines()[1].split(",")[4] == "air"
+    assert "\\begin{tabular}" in tables[0]["tex"]
+    assert tables[1]["md"].startswith("## digits · long-tail · ascending")
+
+
+def test_long_lists_are_folded_and_facts_closed(page, run, tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.write_about({"name": "x", "classes": {"letters": list("abcdefghijkl"), "bits": ["0", "1"]}})
+    text = write_report(directory)[0].read_text()
+    assert re.search(r"<dd><details><summary>12 items</summary>a, b, c", text)
+    assert "<dd>0, 1</dd>" in text
+    assert re.search(r'<details id="facts">\s*<summary><h2 id="about">', page)
+
+
+def test_ranks_where_there_are_enough_streams(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.write_about({"name": "many"})
+    for n in range(6):
+        directory.append(
+            Row("r", f"{m}{n}", f"data{n}", "net", "cil", "", m, 1, 0, 9, "final", "balanced_A_last", v, 1.0)
+            for m, v in (("air", 0.9), ("acil", 0.7), ("ncm", 0.8))
+        )
+    page = write_report(directory)[0].read_text()
+    assert 'data-chart="ranks"' in page
+    assert data_of(page)["ranks"]["methods"] == ["air", "ncm", "acil"]

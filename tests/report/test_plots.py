@@ -94,15 +94,19 @@ def test_what_is_left_of_each_phase(details, experiment, ax):
 
 
 def test_confusion_is_in_shares_by_frequency(details, experiment, ax):
-    plot_confusion(experiment, ax, method="acil")
-    total = sum(details["acil", seed].confusion for seed in (1, 2, 3))
+    plot_confusion(experiment, ax, method="acil", seed=2)
+    total = details["acil", 2].confusion
     order = experiment.classes
     counts = details["acil", 1].counts.sum(axis=0)
     assert (np.diff(counts[order]) <= 0).all()
     shares = (total / total.sum(axis=1, keepdims=True))[np.ix_(order, order)]
     np.testing.assert_allclose(ax.get_images()[0].get_array(), shares)
-    assert ax.get_title() == "acil: digits · long-tail · descending · identity"
-    assert plot_confusion(experiment, Figure().subplots()).get_title().startswith("air: ")
+    assert ax.get_title() == "acil, seed 2: digits · long-tail · descending · identity"
+    assert [text.get_text() for text in ax.texts] == [str(n) for n in total[np.ix_(order, order)].ravel() if n]
+    assert [label.get_text() for label in ax.get_xticklabels()] == list(map(str, order))
+    assert plot_confusion(experiment, Figure().subplots()).get_title().startswith("air, seed 1: ")
+    with pytest.raises(ValueError, match=r"acil has no seed 9. It has 1, 2, 3."):
+        plot_confusion(experiment, Figure().subplots(), method="acil", seed=9)
 
 
 def test_confusion_of_an_array(ax):
@@ -148,7 +152,7 @@ def test_groups(run, experiment, ax):
     assert [label.get_text().split("\n")[0] for label in ax.get_xticklabels()] == ["head", "middle", "tail"]
 
 
-@pytest.mark.parametrize(("what", "column", "scale"), [("seconds", "seconds", 1), ("memory", "peak_memory", 1e-6)])
+@pytest.mark.parametrize(("what", "column", "scale"), [("seconds", "seconds", 1), ("memory", "state_bytes", 1e-6)])
 def test_cost(what, column, scale, run, experiment, ax):
     plot_cost(experiment, ax, what=what)
     rows = [r for r in run.rows() if r.order == "descending" and r.point == "final"]

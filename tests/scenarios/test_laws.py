@@ -104,7 +104,7 @@ def test_no_global_generator_is_touched(name):
 def test_names_and_options():
     assert {info.name: list(info.options) for info in list_scenarios()} == {
         "cil": ["phases", "base", "order"],
-        "long-tail": ["phases", "counts", "ratio", "order"],
+        "long-tail": ["phases", "counts", "ratio", "order", "resample"],
         "si-blurry": ["phases", "disjoint", "blurry", "faithful"],
         "si-blurry-paper": ["phases", "disjoint", "blurry", "faithful"],
         "i-blurry": ["phases", "disjoint", "blurry"],

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from aircl.storage.errors import OutputError
-from aircl.storage.writing import check_output, new_directory, replacing, write_text
+from aircl.storage.writing import check_output, check_own, new_directory, replacing, write_text
 
 
 def test_a_file_is_replaced_and_nothing_stays_beside_it(tmp_path):
@@ -105,6 +105,16 @@ def test_an_output_that_is_an_input_is_refused_under_every_name(tmp_path):
         with pytest.raises(OutputError, match="would replace the data it is made from"):
             check_output(tmp_path / output, inputs=[source, tmp_path / "folder"])
     check_output(tmp_path / "folder" / "new", inputs=[source, tmp_path / "folder"])
+
+
+def test_what_was_not_asked_for_replaces_only_what_we_wrote(tmp_path):
+    path = tmp_path / "table"
+    check_own(path, "made by us")
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="table is there already"):
+        check_own(path, "made by us", "ours too")
+    path.write_text("% ours too\n1")
+    check_own(path, "made by us", "ours too")
 
 
 def test_a_name_of_full_length_can_be_written(tmp_path):

@@ -11,8 +11,9 @@ from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
     from aircl.benchmark.config import Experiment, RunConfig, default_config, preset_config
+    from aircl.benchmark.listener import Listener
     from aircl.benchmark.results import Details, Row, RunDirectory
-    from aircl.benchmark.runner import Listener, Runner
+    from aircl.benchmark.runner import Runner
 
 __all__ = [
     "Details",
@@ -31,7 +32,8 @@ __getattr__ = on_demand(
     {
         "results": "Details Row RunDirectory",
         "config": "Experiment RunConfig default_config preset_config",
-        "runner": "Listener Runner",
+        "listener": "Listener",
+        "runner": "Runner",
     },
 )
 

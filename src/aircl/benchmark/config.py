@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict
 
-from aircl.scenarios import PRESETS
+from aircl.scenarios import PRESETS, SCENARIOS, describe_scenario
 from aircl.storage.errors import InputError
 from aircl.storage.records import build, check
 
@@ -27,6 +27,15 @@ Option = bool | int | float | str | None | list[bool | int | float | str]
 
 class ConfigError(InputError):
     """A configuration asks for something that there is not, or in a way that cannot be understood."""
+
+
+class Tuning(TypedDict):
+    """How options of a method were chosen: what it took, and the scores on held-out samples with and without."""
+
+    trials: int
+    seconds: float
+    score: float
+    default_score: float
 
 
 class _Run(TypedDict, total=False):
@@ -66,6 +75,8 @@ class Experiment:
         Whether methods that can train the backbone do so, each a copy of its own.
     method_options : mapping of str to mapping
         Options of methods, by the name of the method.
+    tuning : mapping of str to mapping
+        How options were chosen, by the name of the method: what `aircl tune` writes, and the report tells.
 
     Examples
     --------
@@ -92,12 +103,10 @@ class Experiment:
     device: str | None = None
     unfreeze: bool = False
     method_options: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)
+    tuning: Mapping[str, Tuning] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.gamma, str) and self.gamma not in ("auto", "grid"):
-            raise ValueError(f"gamma={self.gamma!r} is neither a number nor auto nor grid.")
-        if isinstance(self.gamma, int | float) and not self.gamma > 0:
-            raise ValueError(f"gamma={self.gamma!r} is not above 0.")
+        check_gamma(self.gamma)
         for name in ("batch_size", "buffer", "evaluate_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -179,6 +188,23 @@ class RunConfig:
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from error
 
+    def stream_names(self) -> tuple[str, ...]:
+        """Return what rows and reports call the scenario of each experiment.
+
+        It is the name of the scenario; where experiments on the same data differ in more, what they differ in follows.
+        """
+        names = []
+        for one in self.experiments:
+            same = [
+                _settings(other)
+                for other in self.experiments
+                if (other.dataset, other.backbone, other.scenario) == (one.dataset, one.backbone, one.scenario)
+            ]
+            own = _settings(one)
+            differing = [key for key in own if any(key not in other or other[key] != own[key] for other in same)]
+            names.append(",".join([one.scenario, *(f"{key}={own[key]}" for key in differing)]))
+        return tuple(names)
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the configuration as JSON would hold it."""
         experiments = [{**asdict(e), "options": dict(e.options)} for e in self.experiments]
@@ -196,6 +222,35 @@ class RunConfig:
             experiments.append(replace(experiment, **{"method_options": kept, **changes}))
         return replace(self, experiments=tuple(experiments))
 
+    def with_methods(self, names: Sequence[str]) -> RunConfig:
+        """Return the configuration with methods added to those of all experiments."""
+        return replace(
+            self,
+            experiments=tuple(
+                replace(one, methods=tuple(dict.fromkeys((*one.methods, *names)))) for one in self.experiments
+            ),
+        )
+
+    def resampled(self) -> RunConfig:
+        """Return the configuration with `resample` set in all scenarios that draw samples.
+
+        Raises
+        ------
+        ValueError
+            If there is none: the others take all samples.
+        """
+        drawing = [name for name in SCENARIOS if "resample" in describe_scenario(name).options]
+        if not any(one.scenario in drawing for one in self.experiments):
+            used = ", ".join(dict.fromkeys(one.scenario for one in self.experiments))
+            raise ValueError(f"{used} take all samples there are; resample is for {', '.join(drawing)}.")
+        return replace(
+            self,
+            experiments=tuple(
+                replace(one, options={**one.options, "resample": True}) if one.scenario in drawing else one
+                for one in self.experiments
+            ),
+        )
+
     def with_options(self, method_options: Mapping[str, Mapping[str, Any]]) -> RunConfig:
         """Return the configuration with options added to those of the methods, in all experiments that have them."""
         used = {method for experiment in self.experiments for method in experiment.methods}
@@ -212,6 +267,23 @@ class RunConfig:
                     options[name] = {**options.get(name, {}), **added}
             experiments.append(replace(experiment, method_options=options))
         return replace(self, experiments=tuple(experiments))
+
+
+def check_gamma(value: Any) -> Gamma:
+    """Return a ridge, as an experiment or one of its methods has it; refuse what is none."""
+    if isinstance(value, bool) or not (isinstance(value, int | float) or value in ("auto", "grid")):
+        raise ValueError(f"gamma={value!r} is neither a number nor auto nor grid.")
+    if isinstance(value, int | float) and not value > 0:
+        raise ValueError(f"gamma={value!r} is not above 0.")
+    gamma: Gamma = value
+    return gamma
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """Return everything that results depend on, beside data, backbone, scenario, order, method and seed."""
+    names = ("buffer", "gamma", "batch_size", "evaluate_every", "unfreeze")
+    options = {f"{name}.{key}": v for name, of in experiment.method_options.items() for key, v in of.items()}
+    return {**experiment.options, **{name: getattr(experiment, name) for name in names}, **options}
 
 
 def _check_keys(values: Mapping[str, Any], known: list[str], what: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aircl.benchmark.metrics import Labels, confusion_matrix
+from aircl.benchmark.metrics import Labels, calibration, confusion_matrix
 from aircl.inputs import Inputs
 from aircl.methods import Method
 
@@ -26,10 +26,13 @@ class Evaluation:
     classes : array of shape (C,)
         The exposed classes.
     confusion : array of shape (C, C)
+    predicted : array of shape (n,)
+        Of every test sample; -1 for those of classes that are not exposed.
     """
 
     classes: Labels
     confusion: npt.NDArray[np.int64]
+    predicted: Labels
 
 
 class TestSet:
@@ -44,7 +47,7 @@ class TestSet:
     __test__ = False  # no test for pytest to collect
 
     def __init__(self, inputs: Inputs, labels: Labels) -> None:
-        self._inputs, self._labels = inputs, labels
+        self._inputs, self.labels = inputs, labels
         self._encoded: list[Any] | None = None
 
     def evaluate(self, method: Method, exposed: Labels) -> Evaluation:
@@ -55,34 +58,44 @@ class TestSet:
         ValueError
             If the method predicts a class that was never exposed.
         """
-        true, predicted = [exposed[:0]], [exposed[:0]]
-        for encoded, labels in self._parts(method, exposed):
+        predicted = np.full(len(self.labels), -1, np.int64)
+        for encoded, rows in self._parts(method, exposed):
+            labels = self.labels[rows]
             answer = np.asarray(method.predict(encoded))
             if answer.shape != labels.shape:
                 raise ValueError(f"it predicted an array of shape {answer.shape} for {len(labels)} samples.")
             if len(strange := np.setdiff1d(answer, exposed)):
                 raise ValueError(f"it predicted class {strange[0]}, which no training sample had so far.")
-            true.append(labels)
-            predicted.append(answer)
-        matrix = confusion_matrix(np.concatenate(true), np.concatenate(predicted), exposed)
-        return Evaluation(exposed, matrix)
+            predicted[rows] = answer
+        counted = predicted >= 0
+        return Evaluation(exposed, confusion_matrix(self.labels[counted], predicted[counted], exposed), predicted)
 
     def loss_by_class(self, method: Method, exposed: Labels) -> npt.NDArray[np.float64]:
         """Return the mean squared error of each class's test samples, summed over outputs, shape (C,), or empty."""
-        total, count = squared_errors(method, self._parts(method, exposed), exposed)
+        parts = ((encoded, self.labels[rows]) for encoded, rows in self._parts(method, exposed))
+        total, count = squared_errors(method, parts, exposed)
         return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0) if len(total) else total
 
-    def _parts(self, method: Method, exposed: Labels) -> Iterator[tuple[Any, Labels]]:
-        """Yield the encoded samples of the exposed classes and their labels, in pieces."""
-        slices = [slice(start, start + ROWS) for start in range(0, len(self._labels), ROWS)]
+    def calibrate(self, method: Method, exposed: Labels) -> dict[str, float]:
+        """Return how far the method's probabilities are from what happens; nothing if it gives none."""
+        rows = np.flatnonzero(np.isin(self.labels, exposed))
+        parts = []
+        for start in range(0, len(rows), ROWS):
+            given = method.probabilities(self._inputs[rows[start : start + ROWS]])
+            if given is None:
+                return {}
+            parts.append(np.asarray(given[1], np.float64)[:, np.isin(given[0], exposed)])
+        return calibration(self.labels[rows], exposed, np.concatenate(parts)) if parts else {}
+
+    def _parts(self, method: Method, exposed: Labels) -> Iterator[tuple[Any, npt.NDArray[np.intp]]]:
+        """Yield the encoded samples of the exposed classes and their places in the test set, in pieces."""
+        pieces = [np.arange(start, min(start + ROWS, len(self.labels))) for start in range(0, len(self.labels), ROWS)]
         if self._encoded is None:
-            indices = np.arange(len(self._labels))
-            self._encoded = [method.encode(self._inputs[indices[piece]]) for piece in slices]
-        for piece, encoded in zip(slices, self._encoded, strict=True):
-            rows = np.flatnonzero(np.isin(self._labels[piece], exposed))
-            if len(rows):
-                whole = len(rows) == len(self._labels[piece])
-                yield encoded if whole else encoded[rows], self._labels[piece][rows]
+            self._encoded = [method.encode(self._inputs[piece]) for piece in pieces]
+        for piece, encoded in zip(pieces, self._encoded, strict=True):
+            own = np.flatnonzero(np.isin(self.labels[piece], exposed))
+            if len(own):
+                yield encoded if len(own) == len(piece) else encoded[own], piece[own]
 
 
 def squared_errors(

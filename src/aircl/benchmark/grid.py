@@ -12,7 +12,7 @@ from aircl.benchmark.job import Samples
 from aircl.benchmark.metrics import balanced_accuracy
 from aircl.methods import Method
 from aircl.methods.classifier import AnalyticMethod
-from aircl.scenarios import Stream
+from aircl.scenarios import Stream, make_phases
 from aircl.scenarios.stream import Indices, Labels
 
 
@@ -27,7 +27,7 @@ def hold_out(labels: Labels) -> Indices:
 
 
 def learn_most(method: Method, stream: Stream, train: Samples, batch_size: int) -> Callable[[], float]:
-    """Learn a stream but for a fifth of each class in each phase.
+    """Learn a stream, batch by batch as in a run, but for a fifth of each class in each phase.
 
     Parameters
     ----------
@@ -42,22 +42,25 @@ def learn_most(method: Method, stream: Stream, train: Samples, batch_size: int) 
     score : callable
         Returns the class-balanced accuracy on what was held out, as often as it is called.
     """
-    held = []
-    for phase in stream.phases:
-        out = hold_out(train.labels[phase.train])
-        held.append(phase.train[out])
-        learned = np.delete(phase.train, out)
-        for begin in range(0, len(learned), batch_size):
-            rows = learned[begin : begin + batch_size]
+    outs = [hold_out(train.labels[phase.train]) for phase in stream.phases]
+    learned = [np.delete(phase.train, out) for phase, out in zip(stream.phases, outs, strict=True)]
+    for phase in make_phases(train.labels, learned):
+        for begin in range(0, len(phase.train), batch_size):
+            rows = phase.train[begin : begin + batch_size]
             method.learn(train.inputs[rows], train.labels[rows])
         if not method.setup.online or method.uses_phase_ends:
             method.end_phase(phase)
-    rows = np.concatenate(held)
-    if not len(rows):
+    held = np.concatenate([phase.train[out] for phase, out in zip(stream.phases, outs, strict=True)])
+    if not len(held):
         raise ValueError("no class has a second sample to hold out. Set what is to be chosen, or take its default.")
-    exposed = np.unique(train.labels[np.concatenate([phase.train for phase in stream.phases])])
-    validation = TestSet(train.inputs[rows], train.labels[rows])
-    return lambda: balanced_accuracy(validation.evaluate(method, exposed).confusion)
+    exposed = np.unique(train.labels[np.concatenate(learned)])
+    validation = TestSet(train.inputs[held], train.labels[held])
+
+    def score() -> float:
+        method.refresh()
+        return balanced_accuracy(validation.evaluate(method, exposed).confusion)
+
+    return score
 
 
 def choose_gamma(make: Callable[[], Method], stream: Stream, train: Samples, batch_size: int) -> float:

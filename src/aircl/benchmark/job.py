@@ -5,29 +5,34 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from aircl.benchmark.evaluation import ROWS, Evaluation, TestSet, squared_errors
-from aircl.benchmark.memory import peak_memory, reset_peak_memory
+from aircl.benchmark.memory import peak_memory, reset_peak_memory, written_bytes
 from aircl.benchmark.metrics import (
     Labels,
     accuracy,
+    backward_transfer,
     balanced_accuracy,
     class_accuracy,
     forgetting,
+    forward_transfer,
     group_accuracies,
 )
 from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.inputs import Inputs
 from aircl.methods import Method
 from aircl.scenarios import Phase, Stream
+from aircl.storage.errors import InputError
+from aircl.storage.leftovers import Scratch
 from aircl.storage.records import build, parse_json
 from aircl.storage.writing import new_directory
 
@@ -55,6 +60,14 @@ class Samples:
     labels: Labels
 
 
+class Point(TypedDict):
+    """An evaluation: whether it was on the way, the classes that counted, and which test samples were right."""
+
+    periodic: bool
+    classes: list[int]
+    right: str
+
+
 @dataclass
 class Track:
     """What is known of a job so far, beside the method itself. It is written with the method's state.
@@ -65,19 +78,25 @@ class Track:
         Phases done.
     samples : int
         Training samples seen.
-    seconds : float
-        Wall time of learning.
+    seconds, predict_seconds : float
+        Wall time of learning, and of predicting.
+    state_bytes : int or None
+        What the method wrote after the last phase.
     rows : list of dict
         The rows of the job so far.
     by_phase : list of list of float
         After each phase, the accuracy of every class, nan as None.
+    points : list of Point
     """
 
-    phases: int
-    samples: int
-    seconds: float
-    rows: list[dict[str, Any]]
-    by_phase: list[list[float | None]]
+    phases: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+    predict_seconds: float = 0.0
+    state_bytes: int | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    by_phase: list[list[float | None]] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
 
 
 class Job:
@@ -99,6 +118,12 @@ class Job:
     directory : RunDirectory
     blas_threads : int or None
         None: as many as BLAS likes.
+    domains : tuple of arrays or None
+        Where training and test samples come from, if that is known of both.
+    isolated : bool
+        Whether the process is the job's own, so that its peak memory means something.
+    listener : callable or None
+        Called with rows when they are written.
     """
 
     def __init__(
@@ -114,11 +139,15 @@ class Job:
         evaluate_every: int | None,
         directory: RunDirectory,
         blas_threads: int | None = None,
+        domains: tuple[Labels, Labels] | None = None,
+        isolated: bool = False,
+        listener: Callable[[list[Row]], None] | None = None,
     ) -> None:
         self.template, self.make, self.stream = template, make, stream
         self.train, self.online = train, online
         self.batch_size, self.evaluate_every = batch_size, evaluate_every
         self.directory, self.blas_threads = directory, blas_threads
+        self.domains, self.isolated, self.listener = domains, isolated, listener
         self.test = TestSet(test.inputs, test.labels)
         self._n_classes = int(max(train.labels.max(initial=-1), test.labels.max(initial=-1))) + 1
 
@@ -133,11 +162,7 @@ class Job:
         for number, phase in enumerate(self.stream.phases[track.phases :], track.phases + 1):
             self._learn_phase(method, number, phase, track, progress)
             evaluation = self._evaluate(method, phase.exposed, track)
-            track.by_phase.append(self._by_class(evaluation))
-            self._note(track, method, "phase", number, evaluation)
-            track.phases = number
-            if number < len(self.stream):
-                self._save(method, track)
+            self._end_phase(method, number, evaluation, track)
         self._finish(method, track, evaluation)
 
     # -- learning --
@@ -166,14 +191,25 @@ class Job:
     def _evaluate(self, method: Method, exposed: Labels, track: Track) -> Evaluation:
         began = time.perf_counter()
         method.refresh()
-        track.seconds += time.perf_counter() - began
-        return self.test.evaluate(method, exposed)
+        learned = time.perf_counter()
+        evaluation = self.test.evaluate(method, exposed)
+        track.seconds += learned - began
+        track.predict_seconds += time.perf_counter() - learned
+        return evaluation
 
     def _note(
         self, track: Track, method: Method, point: str, phase: int, evaluation: Evaluation, samples: int | None = None
     ) -> None:
         if not evaluation.confusion.sum():  # nothing exposed yet, or no test sample of what is
             return
+        right = np.packbits(evaluation.predicted == self.test.labels).tobytes()
+        track.points.append(
+            {
+                "periodic": point == "periodic",
+                "classes": evaluation.classes.tolist(),
+                "right": b64encode(right).decode(),
+            }
+        )
         for metric, measure in METRICS.items():
             self._add(track, method, point, phase, metric, measure(evaluation.confusion), samples)
 
@@ -195,8 +231,11 @@ class Job:
             metric=metric,
             value=value,
             seconds=track.seconds,
-            peak_memory=peak_memory(),
+            state_bytes=track.state_bytes,
+            predict_seconds=track.predict_seconds,
+            peak_memory=peak_memory() if self.isolated else None,
             kept=method.samples_kept,
+            told=",".join(sorted(method.setup.hints.used)),
             **{key: value for key, value in method.facts().items() if key == "gamma"},
         )
         track.rows.append(asdict(row))
@@ -213,6 +252,14 @@ class Job:
         counts = self.stream.counts()[:, evaluation.classes]
         values: dict[str, float] = dict(group_accuracies(by_phase[-1], counts.sum(axis=0)))
         values["forgetting"] = forgetting(by_phase)
+        values |= self.test.calibrate(method, evaluation.classes)
+        by_domain = self._by_domain(track)
+        if by_domain is None:
+            values["backward_transfer"] = backward_transfer(by_phase)
+        else:
+            learned = np.where(np.tri(*by_domain.shape) > 0, by_domain, np.nan)
+            values["backward_transfer"] = backward_transfer(learned)
+            values["forward_transfer"] = forward_transfer(by_domain, 1 / len(evaluation.classes))
         for metric, prefix in SUMMARY_PREFIX.items():
             points = {
                 point: [row["value"] for row in track.rows if (row["point"], row["metric"]) == (point, metric)]
@@ -222,12 +269,42 @@ class Job:
             if points["periodic"]:
                 values[f"{prefix}A_auc"] = float(np.mean(points["periodic"]))
             values[f"{prefix}A_last"] = points["phase"][-1]
-        self._details(method, evaluation, by_phase, counts).save(self.directory.details_path(self.template.job))
+        details = replace(self._details(method, evaluation, by_phase, counts), **self._answers(track, evaluation))
+        details.save(self.directory.details_path(self.template.job))
         # A job with an A_last is a finished one, so that row comes last.
         for name in sorted(values, key=lambda name: name == "A_last"):
             self._add(track, method, "final", 0, name, values[name])
-        self.directory.append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
+        self._append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
         shutil.rmtree(self.directory.state_path(self.template.job), ignore_errors=True)
+
+    def _by_domain(self, track: Track) -> npt.NDArray[np.float64] | None:
+        """Return the accuracy after each phase on the domain of each phase, where phases are domains; nan otherwise."""
+        if self.domains is None:
+            return None
+        train, test = self.domains
+        of_phase = [np.unique(train[phase.train]) for phase in self.stream.phases]
+        if any(len(own) != 1 for own in of_phase):
+            return None
+        at_ends = [point for point in track.points if not point["periodic"]]
+        table = np.full((len(at_ends), len(of_phase)), np.nan)
+        for i, point in enumerate(at_ends):
+            right = np.unpackbits(np.frombuffer(b64decode(point["right"]), np.uint8), count=len(test))
+            counted = np.isin(self.test.labels, point["classes"])
+            for j, own in enumerate(of_phase):
+                if (rows := counted & (test == own[0])).any():
+                    table[i, j] = right[rows].mean()
+        return table
+
+    def _answers(self, track: Track, evaluation: Evaluation) -> dict[str, Any]:
+        """Return what `Details` has of single test samples."""
+        right = [np.frombuffer(b64decode(point["right"]), np.uint8) for point in track.points]
+        return {
+            "test_labels": self.test.labels,
+            "predicted": evaluation.predicted,
+            "right": np.array(right, np.uint8).reshape(len(right), -1),
+            "exposed": np.array([np.isin(evaluation.classes, point["classes"]) for point in track.points], bool),
+            "periodic": np.array([point["periodic"] for point in track.points], bool),
+        }
 
     def _details(
         self,
@@ -265,18 +342,33 @@ class Job:
             yield method.encode(self.train.inputs[part]), self.train.labels[part]
 
     # -- stopping and going on --
-    def _save(self, method: Method, track: Track) -> None:
-        """Write the state after a phase beside that of the phase before, and only then add the rows."""
-        place = self.directory.state_path(self.template.job)
-        place.mkdir(parents=True, exist_ok=True)
-        with new_directory(place / str(track.phases)) as new:
-            (new / "method").mkdir()
-            method.save(new / "method")
-            (new / "track.json").write_text(json.dumps(asdict(track)))
-        for old in _states(place):
-            if int(old.name) != track.phases:
-                shutil.rmtree(old, ignore_errors=True)
-        self.directory.append(Row(**row) for row in track.rows if row["phase"] == track.phases)
+    def _end_phase(self, method: Method, number: int, evaluation: Evaluation, track: Track) -> None:
+        """Note what was measured, and write the state beside that of the phase before; only then add the rows."""
+        track.by_phase.append(self._by_class(evaluation))
+        track.phases = number
+        if not method.resumable:
+            self._note(track, method, "phase", number, evaluation)
+        else:
+            place, is_last = self.directory.state_path(self.template.job), number == len(self.stream)
+            place.mkdir(parents=True, exist_ok=True)
+            # After the last phase there is nothing to go on with, but how large the state is counts.
+            with Scratch(place) if is_last else new_directory(place / str(number)) as new:
+                (new / "method").mkdir()
+                method.save(new / "method")
+                track.state_bytes = written_bytes(new, method.setup.backbone)
+                self._note(track, method, "phase", number, evaluation)
+                (new / "track.json").write_text(json.dumps(asdict(track)))
+            for old in _states(place):
+                if int(old.name) != number and not is_last:
+                    shutil.rmtree(old, ignore_errors=True)
+        if number < len(self.stream):
+            self._append(Row(**row) for row in track.rows if row["phase"] == number)
+
+    def _append(self, rows: Iterable[Row]) -> None:
+        rows = list(rows)
+        self.directory.append(rows)
+        if self.listener is not None:
+            self.listener(rows)
 
     def _resume(self) -> tuple[Method, Track]:
         """Return the method and what is known of it, as they were after the last phase that was written."""
@@ -287,6 +379,7 @@ class Job:
             try:
                 track = build(Track, parse_json((path / "track.json").read_bytes(), str(path)), str(path))
                 rows = [build(Row, row, str(path)) for row in track.rows]
+                self._check(track, path)
                 method.restore(path / "method")
             except Exception:  # damaged, or of another version: what it held can be learned again
                 shutil.rmtree(path, ignore_errors=True)
@@ -295,7 +388,18 @@ class Job:
             return method, track
         shutil.rmtree(place, ignore_errors=True)
         self.directory.rewrite(others)
-        return self.make(), Track(0, 0, 0.0, [], [])
+        return self.make(), Track()
+
+    def _check(self, track: Track, path: Path) -> None:
+        """Refuse a track that is not of this stream."""
+        answers = {len(b64decode(point["right"], validate=True)) for point in track.points}
+        if (
+            track.phases != int(path.name)
+            or not 0 < track.phases < len(self.stream)
+            or [len(values) for values in track.by_phase] != [self._n_classes] * track.phases
+            or answers - {(len(self.test.labels) + 7) // 8}
+        ):
+            raise InputError(f"{path} is of another stream.")
 
 
 def _states(place: Path) -> list[Path]:

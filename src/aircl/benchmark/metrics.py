@@ -75,6 +75,89 @@ def forgetting(by_phase: Floats) -> float:
     return float(np.mean(np.nanmax(earlier[:, known], axis=0) - final[known]))
 
 
+def backward_transfer(by_phase: Floats) -> float:
+    """Return by how much classes are recognised better in the end than when they were new, on average.
+
+    Parameters
+    ----------
+    by_phase : array of shape (phases, C)
+        Accuracy of each class, or domain, after each phase; nan before it was learned, and without test samples.
+
+    Returns
+    -------
+    transfer : float
+        The mean over those that were learned before the last phase; 0 if there are none. Negative: they were forgotten.
+
+    Examples
+    --------
+    >>> backward_transfer(np.array([[0.9, np.nan], [0.7, 0.8]]))
+    -0.20000000000000007
+    """
+    learned = ~np.isnan(by_phase)
+    known = learned[:-1].any(axis=0) & learned[-1]
+    if not known.any():
+        return 0.0
+    first = learned.argmax(axis=0)[known]
+    return float(np.mean(by_phase[-1, known] - by_phase[first, np.flatnonzero(known)]))
+
+
+def forward_transfer(by_phase: Floats, chance: float) -> float:
+    """Return by how much domains are recognised better than by chance, right before they come, on average.
+
+    Parameters
+    ----------
+    by_phase : array of shape (phases, phases)
+        Accuracy after phase i (row) on the domain of phase j (column); nan without test samples.
+    chance : float
+
+    Examples
+    --------
+    >>> round(forward_transfer(np.array([[0.9, 0.6], [0.8, 0.9]]), chance=0.5), 2)
+    0.1
+    """
+    before = np.diagonal(by_phase, 1)
+    before = before[~np.isnan(before)]
+    return float(np.mean(before) - chance) if len(before) else float("nan")
+
+
+def calibration(true: Labels, classes: Labels, probabilities: Floats, bins: int = 15) -> dict[str, float]:
+    """Return how far probabilities are from what happens.
+
+    Parameters
+    ----------
+    true : array of shape (n,)
+        Of `classes` only.
+    classes : array of shape (C,)
+        Sorted.
+    probabilities : array of shape (n, C)
+    bins : int, default=15
+
+    Returns
+    -------
+    values : dict
+        "ECE", the expected calibration error over bins of equal width; "NLL", the mean negative log-likelihood;
+        "expected_accuracy", what the method itself expects: the mean of its largest probabilities.
+
+    Examples
+    --------
+    >>> sure = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.9, 0.1]])
+    >>> found = calibration(np.array([0, 0, 1, 1]), np.array([0, 1]), sure)
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'ECE': 0.225, 'NLL': 0.684, 'expected_accuracy': 0.875}
+    """
+    place = np.searchsorted(classes, true)
+    own = probabilities[np.arange(len(true)), place]
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == place
+    bin_of = np.minimum((confidence * bins).astype(np.intp), bins - 1)
+    gap = np.bincount(bin_of, right - confidence, minlength=bins)
+    return {
+        "ECE": float(np.abs(gap).sum() / len(true)),
+        "NLL": float(-np.log(np.maximum(own, 1e-12)).mean()),
+        "expected_accuracy": float(confidence.mean()),
+    }
+
+
 def group_accuracies(by_class: Floats, counts: npt.NDArray[Any]) -> dict[str, float]:
     """Return the mean accuracy of head, middle and tail classes, those groups that there are.
 

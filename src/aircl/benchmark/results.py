@@ -18,7 +18,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -33,6 +33,9 @@ from aircl.storage.records import build, check, parse_json
 from aircl.storage.writing import replacing, write_text
 
 Status = Literal["ok", "failed", "incompatible"]
+
+# What details of earlier versions lack.
+ADDED = ("test_labels", "predicted", "right", "exposed", "periodic")
 
 
 def file_name(*parts: str) -> str:
@@ -63,20 +66,26 @@ class Row:
     point : {"phase", "periodic", "final", ""}
         At the end of a phase, on the way, or a summary of the whole stream; "" where there is no value.
     metric : str
-        Such as "accuracy", "balanced_accuracy", "A_avg", "A_last", "A_auc", "forgetting", "head", "middle", "tail";
-        summaries of balanced accuracies have the prefix "balanced_".
+        Such as "accuracy", "balanced_accuracy", "A_avg", "A_last", "A_auc", "forgetting", "backward_transfer", "head",
+        "middle", "tail", "ECE", "NLL"; summaries of balanced accuracies have the prefix "balanced_".
     value : float or None
         Accuracies are shares from 0 to 1. None where a method gave no value.
     seconds : float
-        Wall time of the job until then: learning and solving, without evaluation.
-    peak_memory : int
-        Bytes of the process, at most, since the job began.
+        Wall time of the job until then: learning and solving, without evaluation. The clock starts after a warm-up.
+    state_bytes : int or None
+        Bytes that `Method.save` wrote after the last phase, without weights of the backbone. None: not known yet.
+    predict_seconds : float or None
+        Wall time until then of encoding and predicting test samples. None: not known.
+    peak_memory : int or None
+        Bytes of the process of the job, at most; None unless every job had a process of its own.
     gamma : float or None
         Of analytic methods, as used at this point.
     buffer : int or None
         Width of the random buffer of analytic methods; None: none.
     kept : int
         Training samples that the method holds.
+    told : str
+        What of the future the method asked for, separated by commas: "n_classes", "n_phases"; "" if nothing.
     status : {"ok", "failed", "incompatible"}
     reason : str
         Why a method failed or is incompatible; "" if it is not.
@@ -87,7 +96,7 @@ class Row:
     >>> row = Row(
     ...     run="mine", job="digits-air-seed1", dataset="digits", backbone="identity", scenario="cil", order="",
     ...     method="air", seed=1, phase=2, samples=1438, point="phase", metric="accuracy", value=0.97, seconds=0.3,
-    ...     peak_memory=200_000_000,
+    ...     state_bytes=33_000,
     ... )
     >>> row.status, row.kept, row.gamma
     ('ok', 0, None)
@@ -107,10 +116,13 @@ class Row:
     metric: str
     value: float | None
     seconds: float
-    peak_memory: int
+    state_bytes: int | None = None
+    predict_seconds: float | None = None
+    peak_memory: int | None = None
     gamma: float | None = None
     buffer: int | None = None
     kept: int = 0
+    told: str = ""
     status: Status = "ok"
     reason: str = ""
 
@@ -132,6 +144,14 @@ class Details:
         summed over the class's training samples. Empty where a method has none.
     phase_accuracy : array of shape (phases, phases)
         Test accuracy, after phase i (row), on the classes that were new in phase j (column); nan where there are none.
+    test_labels, predicted : arrays of shape (n,), or empty
+        True and predicted class of every test sample, after the last phase; -1 where the class was never exposed.
+    right : array of shape (points, n / 8), or empty
+        Whether each test sample was right at each evaluation, as bits (`np.unpackbits(right, axis=1, count=n)`).
+    exposed : array of bool of shape (points, C), or empty
+        Which classes counted at each evaluation.
+    periodic : array of bool of shape (points,), or empty
+        Whether an evaluation was on the way, and not at the end of a phase.
 
     Examples
     --------
@@ -155,6 +175,11 @@ class Details:
     test_loss: npt.NDArray[np.float64]
     train_loss: npt.NDArray[np.float64]
     phase_accuracy: npt.NDArray[np.float64]
+    test_labels: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    predicted: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    right: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+    exposed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool))
+    periodic: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an npz file, whole or not at all."""
@@ -164,26 +189,34 @@ class Details:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Details:
         """Read what `save` wrote."""
-        details = cls(**read_arrays(Path(path), [f.name for f in fields(cls)]))
+        given = read_arrays(Path(path), [f.name for f in fields(cls)], optional=ADDED)
+        details = cls(**given)
         details._check(path)
         return details
 
     def _check(self, path: str | os.PathLike[str]) -> None:
         """Refuse arrays that do not belong together."""
         n, phases = self.classes.size, int(self.counts.shape[0]) if self.counts.ndim else -1
+        tested, points = self.test_labels.size, self.periodic.size
         wanted: dict[str, set[tuple[int, ...]]] = {
             "classes": {(n,)},
             "counts": {(phases, n)},
             "confusion": {(n, n)},
             **{name: {(n,), (0,)} for name in ("weight_norms", "test_loss", "train_loss")},
             "phase_accuracy": {(phases, phases)},
+            "test_labels": {(tested,)},
+            "predicted": {(tested,)},
+            "right": {(points, (tested + 7) // 8)} if points else {(0, 0)},
+            "exposed": {(points, n)} if points else {(0, 0)},
+            "periodic": {(points,)},
         }
+        kinds = {"predicted": "i", "right": "u", "exposed": "b", "periodic": "b"}
+        kinds |= dict.fromkeys(("classes", "counts", "confusion", "test_labels"), "iu")
         for f in fields(self):
-            array = getattr(self, f.name)
-            kinds = "iu" if f.name in ("classes", "counts", "confusion") else "iuf"
-            if array.shape not in wanted[f.name] or array.dtype.kind not in kinds or (
-                "f" not in kinds and array.size and array.min() < 0
-            ):  # fmt: skip
+            array, kind = getattr(self, f.name), kinds.get(f.name, "iuf")
+            if array.shape not in wanted[f.name] or array.dtype.kind not in kind or (
+                kind in ("iu", "i") and array.size and array.min() < (-1 if f.name == "predicted" else 0)
+            ) or (kind == "u" and array.dtype != np.uint8):  # fmt: skip
                 raise InputError(f"{path}: {f.name} is {array.dtype} of shape {array.shape}, which does not fit.")
 
 
@@ -191,7 +224,25 @@ class MethodAbout(TypedDict, total=False):
     """A method in `run.json`."""
 
     options: dict[str, Any]
+    title: str
     notes: list[str]
+    is_bound: bool
+
+
+class StreamAbout(TypedDict):
+    """The streams of an experiment in `run.json`."""
+
+    scenario: str
+    between_seeds: str
+    left_out: dict[str, list[str]]
+
+
+class SourceAbout(TypedDict):
+    """Where a method that is not of this package was defined, in `run.json`."""
+
+    file: str | None
+    sha256: str | None
+    script: bool
 
 
 class About(TypedDict, total=False):
@@ -199,6 +250,8 @@ class About(TypedDict, total=False):
 
     classes: dict[str, list[str]]
     methods: list[dict[str, MethodAbout]]
+    streams: list[StreamAbout]
+    sources: dict[str, SourceAbout]
 
 
 class RunDirectory:
@@ -223,8 +276,8 @@ class RunDirectory:
     >>> with TemporaryDirectory() as folder:
     ...     run = RunDirectory(folder)
     ...     Runner(RunConfig("mine", (experiment,)), run).run()
-    ...     {row.metric: round(row.value, 2) for row in run.rows() if row.point == "final"}
-    {'head': 0.91, 'forgetting': 0.06, 'A_avg': 0.93, 'balanced_A_avg': 0.93, 'balanced_A_last': 0.91, 'A_last': 0.91}
+    ...     {row.metric: round(row.value, 2) for row in run.rows() if row.metric in ("A_avg", "A_last", "forgetting")}
+    {'forgetting': 0.06, 'A_avg': 0.93, 'A_last': 0.91}
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,74 +20,26 @@ import aircl
 from aircl.backbones import Backbone, create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
-from aircl.backbones.cache import Progress as ExtractionProgress
-from aircl.benchmark.config import Experiment, RunConfig
+from aircl.benchmark.config import Experiment, Gamma, RunConfig, check_gamma
 from aircl.benchmark.grid import choose_gamma
 from aircl.benchmark.job import Job, Progress, Samples
-from aircl.benchmark.results import Row, RunDirectory, file_name
+from aircl.benchmark.listener import Listener, Spec, Together
+from aircl.benchmark.own_methods import method_sources
+from aircl.benchmark.results import Row, RunDirectory
+from aircl.benchmark.streams import describe_streams, left_out_remarks
+from aircl.benchmark.warm_up import warm_up
 from aircl.data import Dataset, load_dataset
-from aircl.methods import METHODS, IncompatibleError, Method, Setup, create_method, resolve_options
+from aircl.methods import METHODS, Hints, IncompatibleError, Method, Setup, create_method, resolve_options
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
+# What the report tells of options that were searched.
+TUNED = (
+    "Options were chosen by {trials} trials on held-out training samples, {seconds:.1f} s: {score:.1%} there, "
+    "{default_score:.1%} with the defaults."
+)
 # Matrices up to this size are solved on one BLAS thread: a second one gains little, and costs much on busy cores.
 SMALL = 1024
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Which method on which stream a job is.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    order : str
-    method : str
-    seed : int
-    """
-
-    experiment: Experiment
-    order: str
-    method: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The name of the job: files are named after it."""
-        e = self.experiment
-        return file_name(e.dataset, e.backbone, e.scenario, self.order, self.method, f"seed{self.seed}")
-
-
-class Listener:
-    """What a run tells whoever watches it; by default, nobody does.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from aircl.benchmark import Experiment, Listener, RunConfig, RunDirectory, Runner
-    >>> class Printer(Listener):
-    ...     def done(self, spec, row):
-    ...         print(spec.method, row.metric, round(row.value, 2))
-    >>> config = RunConfig("mine", (Experiment("digits", "identity", "cil", {"phases": 2}, methods=("ncm", "slda")),))
-    >>> with TemporaryDirectory() as folder:
-    ...     Runner(config, RunDirectory(folder), listener=Printer()).run()
-    ncm A_last 0.91
-    slda A_last 0.94
-    """
-
-    def extracting(self, what: str) -> ExtractionProgress | None:
-        """Return what to call with rows done and all rows while features of `what` are extracted."""
-        return None
-
-    def training(self, backbone: str, n_images: int, n_classes: int) -> None:
-        """Hear that a backbone is about to be trained on a first phase."""
-
-    def job(self, spec: Spec, number: int, total: int) -> Progress | None:
-        """Return what to call with samples done and all samples while a job goes on."""
-        return None
-
-    def done(self, spec: Spec, row: Row) -> None:
-        """Hear how a job ended: its A_last, or the row that says why it failed."""
 
 
 class Runner:
@@ -100,8 +53,11 @@ class Runner:
         Where datasets are; None: where the environment variable AIRCL_DATA says.
     cache : path or None
         Where features are kept; None: `features` below `aircl.places.cache_directory()`.
-    listener : Listener or None
+    listener : Listener, sequence of them, or None
         Who is told what goes on; None: nobody.
+    isolate : bool, default=False
+        Whether every job has a process of its own, so that its peak memory can be told. It is slower, as each
+        process imports everything anew.
 
     Examples
     --------
@@ -124,82 +80,120 @@ class Runner:
         *,
         data: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | None = None,
-        listener: Listener | None = None,
+        listener: Listener | Sequence[Listener] | None = None,
+        isolate: bool = False,
     ) -> None:
-        self.config, self.directory, self.data = config, directory, data
-        self.listener = listener or Listener()
+        self.config, self.directory, self.data, self.isolate = config, directory, data, isolate
+        self.listener = listener if isinstance(listener, Listener) else Together(*(listener or ()))
+        self._cache_place = cache
         self._cache = FeatureCache(cache)
+        self._is_own_process = False
+        self._warm: set[str] = set()
         self._datasets: dict[str, Dataset] = {}
         self._features: dict[tuple[str, str], tuple[Samples, Samples]] = {}
 
     def specs(self) -> list[Spec]:
         """Return all jobs of the run."""
-        return [
-            Spec(experiment, order, method, seed)
-            for experiment in self.config.experiments
+        specs = [
+            Spec(experiment, order, method, seed, stream)
+            for experiment, stream in zip(self.config.experiments, self.config.stream_names(), strict=True)
             for order in experiment.orders
             for seed in experiment.seeds
             for method in experiment.methods
         ]
-
-    def _names(self) -> list[str]:
-        """Return the names of the datasets."""
-        return list(dict.fromkeys(experiment.dataset for experiment in self.config.experiments))
+        names = [spec.name for spec in specs]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice} is asked for twice. Name every method, order and seed of a stream once.")
+        return specs
 
     def run(self) -> None:
         """Run all jobs that are not finished yet."""
         load_methods()
+        specs = self.specs()
         for experiment in self.config.experiments:  # what is missing or misspelt is found now, not after an hour
             for method in experiment.methods:
                 method_options(experiment, method)
-            dataset = self._dataset(experiment.dataset)
-            for order in experiment.orders:
-                self._stream(Spec(experiment, order, "", experiment.seeds[0]), dataset)
+                _gamma(experiment, method)
+        streams = [
+            self._describe(*pair) for pair in zip(self.config.experiments, self.config.stream_names(), strict=True)
+        ]
         self.directory.path.mkdir(parents=True, exist_ok=True)
         with self.directory.locked():
-            self._run_all()
+            known = (self.directory.path / "run.json").exists()
+            about = self.directory.about if known else self._about(streams)
+            self.directory.write_about(about)
+            for experiment, stream in zip(self.config.experiments, streams, strict=True):
+                for remark in left_out_remarks(stream["left_out"]):
+                    self.listener.left_out(f"{experiment.dataset}, {stream['scenario']}", remark)
+            try:
+                self._run_all(specs)
+            finally:
+                self.listener.close()
+            self.directory.tidy()
+            self.directory.write_about({**about, "finished": _now()})
 
-    def _run_all(self) -> None:
-        about = self.directory.about if (self.directory.path / "run.json").exists() else self._about()
-        self.directory.write_about(about)
-        rows = self.directory.rows()
-        finished = {row.job for row in rows if row.metric == "A_last" or row.status == "incompatible"}
-        specs = self.specs()
+    def _run_all(self, specs: list[Spec]) -> None:
+        finished = {row.job for row in self.directory.rows() if row.metric == "A_last" or row.status == "incompatible"}
         for number, spec in enumerate(specs, 1):
-            if spec.name not in finished:
-                self._run_job(spec, number, len(specs))
-        self.directory.tidy()
-        self.directory.write_about({**about, "finished": _now()})
+            if spec.name in finished:
+                continue
+            progress = self.listener.job(spec, number, len(specs))
+            if self.isolate:
+                self._run_apart(spec)
+            else:
+                self.run_job(spec, progress)
+            last = [row for row in self.directory.rows() if row.job == spec.name][-1]
+            self.listener.done(spec, last)
 
-    def _run_job(self, spec: Spec, number: int, total: int) -> None:
-        experiment = spec.experiment
-        template = Row(
-            self.config.name, spec.name, experiment.dataset, experiment.backbone, experiment.scenario, spec.order,
-            spec.method, spec.seed, 0, 0, "", "", None, 0.0, 0,
-            buffer=experiment.buffer if METHODS[spec.method].analytic else None,
-        )  # fmt: skip
+    def run_job(self, spec: Spec, progress: Progress | None = None) -> None:
+        """Run one job; what goes wrong with it becomes a row."""
         try:
-            dataset = self._dataset(experiment.dataset)
-            stream = self._stream(spec, dataset)
-            self._job(spec, template, dataset, stream).run(self.listener.job(spec, number, total))
+            dataset = self._dataset(spec.experiment.dataset)
+            self._job(spec, dataset, self._stream(spec.experiment, spec.order, spec.seed)).run(progress)
         except IncompatibleError as error:
-            self._note_failure(replace(template, status="incompatible", reason=str(error)))
+            self._note_failure(replace(self._template(spec), status="incompatible", reason=str(error)))
         except Exception as error:  # a sweep goes on whatever one method does
             where = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
-            self._note_failure(replace(template, status="failed", reason=reason))
-        last = [row for row in self.directory.rows() if row.job == spec.name][-1]
-        self.listener.done(spec, last)
+            self._note_failure(replace(self._template(spec), status="failed", reason=reason))
+
+    def _run_apart(self, spec: Spec) -> None:
+        """Run one job in a process of its own, which writes the rows."""
+        rows = len(self.directory.rows())
+        command = [sys.executable, "-m", "aircl.benchmark.isolated", str(self.directory.path), spec.name]
+        places = [str(place or "") for place in (self.data, self._cache_place)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        ended = subprocess.run([*command, *places], env=environment, capture_output=True, text=True, check=False)
+        own = [row for row in self.directory.rows() if row.job == spec.name]
+        if ended.returncode or not own or (own[-1].metric != "A_last" and own[-1].status == "ok"):
+            said = ended.stderr.strip().splitlines()
+            reason = f"its process ended with code {ended.returncode}" + (f": {said[-1]}" if said else "")
+            self._note_failure(replace(self._template(spec), status="failed", reason=reason))
+        self.listener.rows(spec, [row for row in self.directory.rows()[rows:] if row.job == spec.name])
+
+    def _template(self, spec: Spec) -> Row:
+        """Return a row with everything that all rows of a job share."""
+        e, analytic = spec.experiment, METHODS[spec.method].analytic
+        return Row(
+            self.config.name, spec.name, e.dataset, e.backbone, spec.stream, spec.order, spec.method, spec.seed,
+            0, 0, "", "", None, 0.0, buffer=e.buffer if analytic else None,
+        )  # fmt: skip
 
     def _note_failure(self, row: Row) -> None:
         others = [old for old in self.directory.rows() if old.job != row.job]
         self.directory.rewrite([*others, row])
 
-    def _job(self, spec: Spec, template: Row, dataset: Dataset, stream: Stream) -> Job:
+    def prepare(self, experiment: Experiment, method: str) -> tuple[Setup, Stream, Samples]:
+        """Return what a method is told before the first stream of an experiment, the stream, and training samples."""
+        spec = Spec(experiment, experiment.orders[0], method, experiment.seeds[0], experiment.scenario)
+        stream = self._stream(experiment, spec.order, spec.seed)
+        setup, train, _ = self._prepare(spec, self._dataset(experiment.dataset), stream)
+        return setup, stream, train
+
+    def _prepare(self, spec: Spec, dataset: Dataset, stream: Stream) -> tuple[Setup, Samples, Samples]:
         experiment = spec.experiment
-        method_class = METHODS[spec.method]
         options = method_options(experiment, spec.method)
-        on_images = method_class.inputs_for(options) == "images"
+        on_images = METHODS[spec.method].inputs_for(options) == "images"
         backbone = self._backbone(spec, dataset, stream)
         if dataset.kind not in backbone.kinds:
             raise ValueError(f"{dataset.name} has {dataset.kind}, but {backbone.name} takes {backbone.kinds}.")
@@ -209,26 +203,39 @@ class Runner:
             train, test = (Samples(split.inputs, split.labels) for split in (dataset.train, dataset.test))
         else:
             train, test = self._extracted(dataset, backbone)
+        gamma = _gamma(experiment, spec.method)
         setup = Setup(
             seed=spec.seed,
             n_features=backbone.width,
             online=experiment.online,
             batch_size=experiment.batch_size,
             buffer=experiment.buffer,
-            gamma="auto" if experiment.gamma == "grid" else experiment.gamma,
+            gamma="auto" if gamma == "grid" else gamma,
             backbone=backbone if on_images else None,
             device=experiment.device,
             options=options,
+            hints=Hints(len(stream.classes), len(stream)),
         )
-        if experiment.gamma == "grid" and method_class.analytic:
+        return setup, train, test
+
+    def _job(self, spec: Spec, dataset: Dataset, stream: Stream) -> Job:
+        experiment = spec.experiment
+        setup, train, test = self._prepare(spec, dataset, stream)
+        if METHODS[spec.method].analytic and _gamma(experiment, spec.method) == "grid":
             gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
             setup = replace(setup, gamma=gamma)
 
         def make() -> Method:
-            return create_method(spec.method, setup)
+            # A method notes what it reads of the future, so each has hints of its own.
+            return create_method(spec.method, replace(setup, hints=Hints(len(stream.classes), len(stream))))
 
+        there, here = dataset.train.domains, dataset.test.domains
+        domains = None if there is None or here is None else (there, here)
+        if spec.method not in self._warm:
+            warm_up(spec.method, setup, train, stream)
+            self._warm.add(spec.method)
         return Job(
-            template,
+            self._template(spec),
             make,
             stream,
             train,
@@ -237,7 +244,10 @@ class Runner:
             batch_size=experiment.batch_size,
             evaluate_every=experiment.evaluate_every,
             directory=self.directory,
-            blas_threads=1 if (experiment.buffer or backbone.width) <= SMALL else None,
+            blas_threads=1 if (experiment.buffer or setup.n_features) <= SMALL else None,
+            domains=domains,
+            isolated=self._is_own_process,
+            listener=lambda rows: self.listener.rows(spec, rows),
         )
 
     # -- from names to things --
@@ -246,10 +256,15 @@ class Runner:
             self._datasets[name] = load_dataset(name, root=self.data)
         return self._datasets[name]
 
-    def _stream(self, spec: Spec, dataset: Dataset) -> Stream:
-        options = dict(spec.experiment.options) | ({"order": spec.order} if spec.order else {})
-        train = dataset.train
-        return make_stream(spec.experiment.scenario, train.labels, seed=spec.seed, domains=train.domains, **options)
+    def _stream(self, experiment: Experiment, order: str, seed: int) -> Stream:
+        train = self._dataset(experiment.dataset).train
+        options = dict(experiment.options) | ({"order": order} if order else {})
+        return make_stream(experiment.scenario, train.labels, seed=seed, domains=train.domains, **options)
+
+    def _describe(self, experiment: Experiment, name: str) -> dict[str, Any]:
+        places = [(order, seed) for order in experiment.orders for seed in experiment.seeds]
+        streams = {(order, seed): self._stream(experiment, order, seed) for order, seed in places}
+        return describe_streams(experiment, name, streams, self._dataset(experiment.dataset).class_names)
 
     def _backbone(self, spec: Spec, dataset: Dataset, stream: Stream) -> Backbone:
         name, train = spec.experiment.backbone, dataset.train
@@ -284,11 +299,15 @@ class Runner:
             )
         return self._features[key]
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
+        datasets = dict.fromkeys(experiment.dataset for experiment in self.config.experiments)
+        methods = dict.fromkeys(name for experiment in self.config.experiments for name in experiment.methods)
         return {
             "name": self.config.name,
             "config": self.config.to_mapping(),
-            "classes": {name: list(self._dataset(name).class_names) for name in self._names()},
+            "classes": {name: list(self._dataset(name).class_names) for name in datasets},
+            "streams": streams,
+            "sources": method_sources(methods),
             "methods": [dict(_described(experiment)) for experiment in self.config.experiments],
             "versions": dict(_versions()),
             "revision": _revision(),
@@ -306,25 +325,38 @@ def method_options(experiment: Experiment, method: str) -> dict[str, Any]:
     ValueError
         If there is no such method, or if it has no such option.
     """
+    load_methods()
     given = dict(experiment.method_options.get(method, {}))
+    if METHODS[method].analytic:  # what the run says of all of them, it may say of one
+        given.pop("gamma", None)
     # A method that can train the backbone has an option for it.
     if experiment.unfreeze and "unfreeze" in resolve_options(method, {}, online=experiment.online):
         given = {"unfreeze": True, **given}
     return resolve_options(method, given, online=experiment.online)
 
 
+def _gamma(experiment: Experiment, method: str) -> Gamma:
+    """Return the ridge of a method: its own where there is one, else that of the experiment."""
+    return check_gamma(experiment.method_options.get(method, {}).get("gamma", experiment.gamma))
+
+
 def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
     for name in experiment.methods:
         options, method = method_options(experiment, name), METHODS[name]
-        yield (
-            name,
-            {
-                "options": options,
-                "title": method.title_for(name, options, online=experiment.online),
-                "notes": method.notes_for(options, online=experiment.online),
-            },
-        )
+        title = method.title_for(name, options, online=experiment.online)
+        if method.analytic:
+            options["gamma"] = _gamma(experiment, name)
+        notes = method.notes_for(options, online=experiment.online)
+        if not method.resumable:
+            notes = [
+                *notes,
+                "It cannot be resumed: a stop costs the whole job; the size of its state is not known.",
+            ]
+        if cost := experiment.tuning.get(name):
+            notes = [*notes, TUNED.format(**cost)]
+        bound = ["An upper bound: it keeps every sample, and is not ranked."] if method.is_bound else []
+        yield name, {"options": options, "title": title, "notes": [*notes, *bound], "is_bound": method.is_bound}
 
 
 def _now() -> str:

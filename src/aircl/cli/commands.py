@@ -14,23 +14,27 @@ from aircl.cli import console
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
 from aircl.cli.evaluate import evaluate
+from aircl.cli.export_rows import export_rows
 from aircl.cli.features import features
 from aircl.cli.forget import forget
 from aircl.cli.info import info
 from aircl.cli.learn import learn
 from aircl.cli.listing import list_
 from aircl.cli.merge import merge
+from aircl.cli.once import OnceCommand
 from aircl.cli.predict import predict
 from aircl.cli.report import report
 from aircl.cli.run import run
 from aircl.cli.show import show
+from aircl.cli.tune import tune
 from aircl.cli.weights import weights
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (learn, predict, evaluate, merge, forget, info, features, weights, cache, show, run, report):
-    app.command()(command)
-app.command("list")(list_)
-app.command("check-method")(check_method)
+for command in (learn, predict, evaluate, merge, forget, info, features, weights, cache, show, run, report, tune):
+    app.command(cls=OnceCommand)(command)
+app.command("list", cls=OnceCommand)(list_)
+app.command("check-method", cls=OnceCommand)(check_method)
+app.command("export-rows", cls=OnceCommand)(export_rows)
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,15 +18,29 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from aircl.report.side_by_side import Change
     from aircl.report.tables import Comparison
 
 # What a narrow terminal does not show, the first to go first; the page has it all.
-EXPENDABLE = ("buffer", "gamma", "kept", "peak_memory", "seconds", "forgetting", "middle", "published", "head", "tail")
+EXPENDABLE = (
+    "buffer",
+    "gamma",
+    "kept",
+    "peak_memory",
+    "predict_seconds",
+    "state_bytes",
+    "seconds",
+    "forgetting",
+    "middle",
+    "published",
+    "head",
+    "tail",
+)
 
 
 @reports_problems
 def report(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that `aircl run` wrote.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR..", help="Directories that `aircl run` wrote.")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -34,51 +48,103 @@ def report(
             "-o",
             metavar="HTML",
             help="The page; Markdown, CSV and LaTeX are written beside it.",
-            show_default="DIR/report.html",
+            show_default="DIR/report.html; comparison.html for several",
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Numbers of others beside ours: method, A_last, .. in per cent; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Print class-balanced accuracies, not those per sample.")
     ] = False,
+    more: Annotated[bool, typer.Option("--more", help="Print transfer and calibration too.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a page with the tables and figures of a run, and print the tables."""
+    """Write a page with the tables and figures of a run, and print the tables; several runs stand side by side."""
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")
-        check_output(output)
-    write_and_show(run, output=output, balanced=balanced, json=json)
+        check_output(output, baseline or [])
+    write_and_show(runs, output=output, balanced=balanced, json=json, baselines=baseline or [], more=more)
 
 
 def write_and_show(
-    path: Path, *, output: Path | None = None, balanced: bool = False, json: bool = False, quiet: bool = False
+    paths: Sequence[Path],
+    *,
+    output: Path | None = None,
+    balanced: bool = False,
+    json: bool = False,
+    quiet: bool = False,
+    baselines: Sequence[Path] = (),
+    more: bool = False,
 ) -> None:
-    """Write the report of a run, print its tables, and say where it is unless that should be quiet.
+    """Write the report of runs, print its tables, and say where it is unless that should be quiet.
 
     Parameters
     ----------
-    path : Path
-        Directory of the run.
+    paths : sequence of Path
+        Directories of the runs.
     output : Path, default=None
-        The page; None: in that directory.
+        The page; None: in that directory, or here for several.
     balanced : bool, default=False
         Print class-balanced accuracies.
     json : bool, default=False
         Print JSON in place of tables.
     quiet : bool, default=False
+    baselines : sequence of Path, default=()
+        CSV files with numbers of others.
+    more : bool, default=False
+        Print transfer and calibration too.
     """
     from aircl.benchmark.results import RunDirectory
     from aircl.report import compare, read_experiments, write_report
+    from aircl.report.side_by_side import find_changes, join_runs
 
-    directory = RunDirectory(path)
-    comparisons = [compare(experiment, balanced) for experiment in read_experiments(directory)]
-    paths = write_report(directory, output)
+    runs = [RunDirectory(path) for path in paths]
+    experiments = read_experiments(runs[0]) if len(runs) == 1 else join_runs(runs)
+    changes = find_changes(runs, balanced) if len(runs) > 1 else []
+    comparisons = [compare(experiment, balanced, baselines, extra=more or json) for experiment in experiments]
+    written = write_report(runs, output, baselines=baselines)
     if json:
-        print_json({"files": list(map(str, paths)), "experiments": [describe(one) for one in comparisons]})
+        differences = [
+            {"method": change.method, "run": change.run, "metric": change.metric, "difference": change.text}
+            for change in changes
+        ]
+        described = [describe(one) for one in comparisons]
+        print_json({"files": list(map(str, written)), "experiments": described, "differences": differences})
         return
     print_comparisons(comparisons)
+    print_changes(changes)
     if not quiet:
-        say(f"Report: {paths[0]}")
+        say(f"Report: {written[0]}")
+
+
+def print_changes(changes: Sequence[Change]) -> None:
+    """Print the differences between runs as tables."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Text | Table] = []
+    for experiment in {id(change.experiment): change.experiment for change in changes}.values():
+        own = [change for change in changes if change.experiment is experiment]
+        metrics = list(dict.fromkeys(change.metric for change in own))
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for title in ("method", "run", *(f"{metric}, points" for metric in metrics)):
+            table.add_column(title, no_wrap=True)
+        for method, run in dict.fromkeys((change.method, change.run) for change in own):
+            texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
+            cells = (method, run, *(texts.get(metric, "-") for metric in metrics))
+            table.add_row(*(Text(visible(cell)) for cell in cells))
+        parts += [Text(visible(f"{experiment.title}: against the first run"), style="bold"), table]
+    if parts:
+        print_rich(Group(*parts))
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
@@ -89,6 +155,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "backbone": experiment.backbone,
         "scenario": experiment.scenario,
         "order": experiment.order,
+        "remarks": list(experiment.remarks),
         "balanced": comparison.balanced,
         "methods": [
             {
@@ -99,9 +166,11 @@ def describe(comparison: Comparison) -> dict[str, Any]:
                     key: {"mean": cell.value.mean, "standard_error": cell.value.standard_error}
                     for key, cell in line.cells.items()
                 },
-                "published": {}
-                if line.published is None
-                else {key: value.mean for key, value in line.published.values.items()},
+                "published": {
+                    source.label: {key: value.mean for key, value in row.values.items()}
+                    for source, row in zip(comparison.published, line.published, strict=True)
+                    if row is not None
+                },
             }
             for line in comparison.lines
         ],
@@ -113,15 +182,23 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     from rich.console import Console, Group
     from rich.text import Text
 
+    from aircl.report.formats import LEGEND
+
     width = Console().width if sys.stdout.isatty() else None
     parts: list[Text | Table] = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
         parts += [Text(visible(f"{comparison.experiment.title} ({kind})"), style="bold"), make_table(comparison, width)]
         parts += [Text(visible(f"{line.method.name}: {line.note}")) for line in comparison.lines if line.note]
-        parts += [Text(visible(f"{name}: {' '.join(notes)}")) for name, notes in comparison.experiment.notes.items()]
-        if comparison.published is not None and comparison.published.differences:
-            parts.append(Text(f"Published with other settings: {'; '.join(comparison.published.differences)}."))
+        parts += [Text(LEGEND)] if comparison.has_ties else []
+        parts += [Text(visible(remark)) for remark in comparison.experiment.remarks]
+        notes = comparison.experiment.all_notes
+        parts += [Text(visible(f"{name}: {' '.join(own)}")) for name, own in notes.items()]
+        parts += [
+            Text(visible(f"Published with other settings: {'; '.join(source.differences)}."))
+            for source in comparison.published
+            if source.differences
+        ]
         parts.append(Text(""))
     print_rich(Group(*(parts or [Text("The run has no results yet.")])))
 
@@ -157,15 +234,15 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
     from aircl.report.formats import format_estimate
 
     columns = [column for column in comparison.columns if column.key not in left_out]
-    published = None if "published" in left_out else comparison.published
+    published = () if "published" in left_out else comparison.published
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     for column in columns:
         table.add_column(f"{column.title} {column.unit}".strip(), justify="right", vertical="bottom")
-    if published is not None:
-        whose = published.label.replace(", ", ",\n").replace(" (", "\n(")
-        for metric in published.metrics:
-            table.add_column(f"{metric} %\n{whose}", justify="right", style="italic")
+    for source in published:
+        whose = visible(source.label).replace(", ", ",\n").replace(" (", "\n(")
+        for metric in source.metrics:
+            table.add_column(Text(f"{metric} %\n{whose}"), justify="right", style="italic")
     styles = {0: "", 1: "bold", 2: "underline"}
     for line in comparison.lines:
         cells = [Text(visible(line.method.label))]
@@ -174,9 +251,11 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
             cells.append(Text("-"))
             if cell is not None:
                 error = (f" ±{cell.error}", "dim") if cell.error else ""
-                cells[-1] = Text.assemble((cell.text, styles[cell.place]), error)
-        for metric in () if published is None else published.metrics:
-            value = None if line.published is None else line.published.values.get(metric)
-            cells.append(Text("-" if value is None else format_estimate(value)))
+                mean = ("≈" + cell.text, "") if cell.tied else (cell.text, styles[cell.place])
+                cells[-1] = Text.assemble(mean, error)
+        for source, row in zip(published, line.published, strict=False):
+            for metric in source.metrics:
+                value = None if row is None else row.values.get(metric)
+                cells.append(Text("-" if value is None else format_estimate(value)))
         table.add_row(*cells)
     return table

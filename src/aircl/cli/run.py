@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from aircl.storage.text import visible
 
 if TYPE_CHECKING:
     from aircl.benchmark.config import RunConfig
-    from aircl.benchmark.runner import Listener
+    from aircl.benchmark.listener import Listener
 
 BACKBONE = "efficientnet-lite0"
 # What --quick leaves of a run: enough to see whether everything works, nothing to be quoted.
@@ -35,16 +36,26 @@ def run(
         str | None, typer.Option(metavar="NAME", help="One of the paper's tables: table1, table2.")
     ] = None,
     scenario: Annotated[
-        str | None,
-        typer.Option(metavar="STREAM", help="A scenario and its options, such as long-tail,counts=exp,phases=10."),
+        list[str] | None,
+        typer.Option(
+            metavar="STREAM",
+            help="A scenario and its options, such as long-tail,counts=exp,phases=10; may be repeated.",
+        ),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="A name of `aircl list datasets`.")] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name of `aircl list datasets`; may be repeated.")
+    ] = None,
     data: DataDirectory = None,
     backbone: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`.", show_default=BACKBONE)
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name of `aircl list backbones`; may be repeated.", show_default=BACKBONE),
     ] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="A,B", help="Names of `aircl list methods`, separated by commas.")
+    ] = None,
+    module: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.py", help="A file with a method of your own, which is run; may be repeated."),
     ] = None,
     orders: Annotated[
         str | None, typer.Option(metavar="A,B", help="Orders of the scenario, separated by commas.")
@@ -66,6 +77,16 @@ def run(
     evaluate_every: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
     ] = None,
+    resample: Annotated[
+        bool, typer.Option("--resample", help="long-tail: every seed draws anew which samples a class keeps.")
+    ] = False,
+    isolate: Annotated[
+        bool, typer.Option("--isolate", help="Every job in a process of its own, to tell its peak memory; slower.")
+    ] = False,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOGGER", help="tensorboard or wandb (offline), below the run; may be repeated."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One seed, a small buffer: to see whether it works.")] = False,
     device: Device = None,
     dry_run: Annotated[
@@ -84,7 +105,6 @@ def run(
 ) -> None:
     """Compare methods on streams, and write the results, a report and the pictures."""
     changes = {
-        "backbone": backbone,
         "methods": _names(methods),
         "orders": _names(orders),
         "seeds": None if seeds is None else parse_seeds(seeds),
@@ -102,14 +122,38 @@ def run(
     from aircl.benchmark.config import RunConfig
     from aircl.benchmark.results import RunDirectory, file_name
 
+    own = _load(module or [])
     if resume is not None:
-        if config or preset or scenario or dataset or changes or method_options or quick or output:
-            raise typer.BadParameter("a run is resumed as it was begun: only --data, --device and --cache go with it.")
+        if (
+            config
+            or preset
+            or scenario
+            or dataset
+            or backbone
+            or changes
+            or method_options
+            or resample
+            or quick
+            or output
+        ):
+            raise typer.BadParameter(
+                "a run is resumed as it was begun: only --data, --device, --cache, --module and --isolate go with it."
+            )
+        from aircl.benchmark.own_methods import load_sources
+
         directory = RunDirectory(resume)
-        configuration = RunConfig.from_mapping(directory.about.get("config", {}))
+        about = directory.about
+        for remark in load_sources(about.get("sources", {})):
+            if not quiet:
+                say(remark)
+        configuration = RunConfig.from_mapping(about.get("config", {}))
     else:
-        configuration = _configure(config, preset, scenario, dataset, data, changes, quick)
-        configuration = configuration.with_options(method_options)
+        configuration = _configure(config, preset, scenario or [], dataset or [], data, backbone or [])
+        if own and methods is None:  # beside those that would run anyway
+            configuration = configuration.with_methods(own)
+        configuration = configuration.changed(**changes).with_options(method_options)
+        configuration = configuration.resampled() if resample else configuration
+        configuration = _shortened(configuration) if quick else configuration
         directory = RunDirectory(output or _free_place(Path("runs"), file_name(configuration.name)))
         if (directory.path / "rows.jsonl").exists():
             raise ValueError(
@@ -123,15 +167,22 @@ def run(
 
         show_plan(make_plan(configuration, data=data), json)
         return
-    _run(configuration, directory.path, data, cache, quiet)
+    _run(configuration, directory.path, data, cache, quiet, isolate, log or [])
     if json or not quiet:
-        report(directory.path, json=json)
+        report([directory.path], json=json)
     else:
         from aircl.report import write_report
 
         write_report(directory)
     if not any(row.metric == "A_last" for row in directory.rows()):
         raise typer.Exit(1)  # nothing came of it, as the table says
+
+
+def _load(modules: list[Path]) -> tuple[str, ...]:
+    """Run files of methods, and return the names of these."""
+    from aircl.benchmark.contract import load_method_file
+
+    return tuple(name for path in modules for name in load_method_file(path))
 
 
 def _free_place(runs: Path, name: str) -> Path:
@@ -146,55 +197,58 @@ def _free_place(runs: Path, name: str) -> Path:
 def _configure(
     config: Path | None,
     preset: str | None,
-    scenario: str | None,
-    dataset: str | None,
+    scenarios: list[str],
+    datasets: list[str],
     data: str | None,
-    changes: dict[str, Any],
-    quick: bool,
+    backbones: list[str],
 ) -> RunConfig:
-    """Return what is to be run: a file, a preset, a scenario, or the default, with what was asked for replaced."""
+    """Return what is to be run: a file, a preset, scenarios, or the default; each dataset with each backbone."""
     from aircl.benchmark.config import Experiment, RunConfig, default_config, preset_config
     from aircl.cli.streams import parse_stream
 
-    given = [name for name, value in (("FILE", config), ("--preset", preset), ("--scenario", scenario)) if value]
+    given = [name for name, value in (("FILE", config), ("--preset", preset), ("--scenario", scenarios)) if value]
     if len(given) > 1:
         raise typer.BadParameter(f"{' and '.join(given)} exclude each other.")
-    if dataset is None and data is not None and not preset:
+    if not datasets and data is not None and not preset:
         from aircl.data import DATASETS
 
         if data in DATASETS and not Path(data).exists():
-            dataset, data = data, None
-    if config is not None:
-        if dataset is not None:
-            changes = {**changes, "dataset": dataset}
-        configuration = RunConfig.from_toml(config)
-    elif preset is not None:
-        configuration = preset_config(preset, dataset, changes.get("backbone", BACKBONE))
-    elif scenario is not None:
-        if dataset is None:
-            raise typer.BadParameter("a scenario needs data: --dataset NAME.", param_hint="--dataset")
-        name, options = parse_stream(scenario)
-        order = options.pop("order", "")
-        experiment = Experiment(dataset, changes.get("backbone", BACKBONE), name, options, (order,))
-        configuration = RunConfig(f"{dataset}-{name}", (experiment,))
-    else:
-        if dataset is not None:
+            datasets = [data]
+    if config is not None or not given:
+        if datasets and config is None:
             raise typer.BadParameter("--dataset goes with --scenario or --preset.", param_hint="--dataset")
-        configuration = default_config()
-    configuration = configuration.changed(**changes)
-    if quick:
-        configuration = RunConfig(
-            f"{configuration.name}-quick",
-            tuple(
-                Experiment.from_mapping({
-                    **vars(experiment),
-                    "seeds": experiment.seeds[:1],
-                    "buffer": experiment.buffer and min(experiment.buffer, QUICK_BUFFER),
-                })
-                for experiment in configuration.experiments
-            ),
-        )  # fmt: skip
-    return configuration
+        base = default_config() if config is None else RunConfig.from_toml(config)
+        changes = [
+            {**({"dataset": dataset} if dataset else {}), **({"backbone": backbone} if backbone else {})}
+            for dataset in datasets or [""]
+            for backbone in backbones or [""]
+        ]
+        return RunConfig(base.name, tuple(one for change in changes for one in base.changed(**change).experiments))
+    experiments: list[Experiment] = []
+    for backbone in backbones or [BACKBONE]:
+        if preset is not None:
+            parts = [preset_config(preset, dataset or None, backbone) for dataset in datasets or [""]]
+            experiments += [one for part in parts for one in part.experiments]
+            continue
+        if not datasets:
+            raise typer.BadParameter("a scenario needs data: --dataset NAME.", param_hint="--dataset")
+        for dataset in datasets:
+            for name, options in map(parse_stream, scenarios):
+                order = options.pop("order", "")
+                experiments.append(Experiment(dataset, backbone, name, options, (order,)))
+    names = list(dict.fromkeys(part for one in experiments for part in (one.dataset, one.scenario)))
+    return RunConfig(preset or "-".join(sorted(names, key=lambda name: name not in datasets)), tuple(experiments))
+
+
+def _shortened(configuration: RunConfig) -> RunConfig:
+    """Return what --quick leaves of a run."""
+    from aircl.benchmark.config import RunConfig
+
+    experiments = (
+        replace(one, seeds=one.seeds[:1], buffer=one.buffer and min(one.buffer, QUICK_BUFFER))
+        for one in configuration.experiments
+    )
+    return RunConfig(f"{configuration.name}-quick", tuple(experiments))
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -245,12 +299,23 @@ def _gamma(text: str) -> float | str:
         raise typer.BadParameter(f"{text!r} is neither a number nor auto nor grid.", param_hint="--gamma") from None
 
 
-def _run(configuration: RunConfig, path: Path, data: str | None, cache: Path | None, quiet: bool) -> None:
+def _run(
+    configuration: RunConfig,
+    path: Path,
+    data: str | None,
+    cache: Path | None,
+    quiet: bool,
+    isolate: bool,
+    loggers: list[str],
+) -> None:
+    from aircl.benchmark.loggers import make_logger
     from aircl.benchmark.results import RunDirectory
     from aircl.benchmark.runner import Runner
 
-    with _watching(quiet) as listener:
-        runner = Runner(configuration, RunDirectory(path), data=data, cache=cache, listener=listener)
+    sinks = [make_logger(name, path) for name in loggers]
+    with _watching(quiet) as watcher:
+        listeners = [watcher, *sinks]
+        runner = Runner(configuration, RunDirectory(path), data=data, cache=cache, listener=listeners, isolate=isolate)
         try:
             runner.run()
         except KeyboardInterrupt:
@@ -264,8 +329,8 @@ def _watching(quiet: bool) -> Iterator[Listener]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    from aircl.benchmark.listener import Listener, Spec
     from aircl.benchmark.results import Row
-    from aircl.benchmark.runner import Listener, Spec
 
     with Progress(
         TextColumn("{task.description}"),
@@ -287,7 +352,12 @@ def _watching(quiet: bool) -> Iterator[Listener]:
 
             def training(self, backbone: str, n_images: int, n_classes: int) -> None:
                 if not quiet:
-                    bar.console.print(f"{backbone}: training on {n_images:,} images of {n_classes} classes of phase 1.")
+                    text = f"{backbone}: training on {n_images:,} images of {n_classes} classes of phase 1."
+                    bar.console.print(visible(text), highlight=False, markup=False, soft_wrap=True)
+
+            def left_out(self, dataset: str, remark: str) -> None:
+                if not quiet:
+                    bar.console.print(visible(f"{dataset}: {remark}"), highlight=False, markup=False, soft_wrap=True)
 
             def job(self, spec: Spec, number: int, total: int) -> Any:
                 bar.update(jobs, completed=number - 1, total=total)

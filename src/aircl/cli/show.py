@@ -11,9 +11,11 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
 from aircl.cli.options import DataDirectory, Json
-from aircl.storage.writing import check_output, replacing
+from aircl.storage.writing import check_output, check_own, replacing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
 
@@ -95,6 +97,12 @@ def show(
             "--faithful/--no-faithful", help="si-blurry: the public code to the letter (torch).", show_default="no"
         ),
     ] = None,
+    resample: Annotated[
+        bool | None,
+        typer.Option(
+            "--resample/--no-resample", help="long-tail: the seed draws which samples are kept.", show_default="no"
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -117,6 +125,7 @@ def show(
         "disjoint": disjoint,
         "blurry": blurry,
         "faithful": faithful,
+        "resample": resample,
     }
     options = {name: value for name, value in given.items() if value is not None}
     column = None if preset is None else find_preset(preset, scenario)
@@ -133,21 +142,20 @@ def show(
     check_source(scenario, dataset or data, classes, per_class, domains)
     if output is None and not json:
         output = Path(f"{scenario}.png")
-        if output.exists() and MARK.encode() not in output.read_bytes()[:512]:
-            raise ValueError(f"{output} is there already, and is not of `aircl show`. Choose another place: -o IMAGE.")
+        check_own(output, MARK)
     if output is not None:
         if output.suffix.lower() not in IMAGES:
             raise typer.BadParameter(f"{output} should end in one of {', '.join(IMAGES)}.", param_hint="--output")
         check_output(output)
 
-    labels, domain = labels_of(dataset, data, classes, per_class, domains)
+    labels, domain, names = labels_of(dataset, data, classes, per_class, domains)
     stream = make(scenario, labels, domain, seed or 0, options)
     if output is not None:
-        draw(stream, output)
+        draw(stream, output, names)
     if json:
-        print_json(describe(stream))
+        print_json(describe(stream, names))
     else:
-        print_totals(stream)
+        print_totals(stream, names)
     if output is not None:
         say(f"Drawn in {output}")
 
@@ -197,15 +205,15 @@ def check_source(
 
 def labels_of(
     dataset: str | None, data: str | None, classes: int | None, per_class: int | None, domains: int | None
-) -> tuple[Integers, Integers | None]:
-    """Return the labels and the domains of a training set, real or imagined."""
+) -> tuple[Integers, Integers | None, tuple[str, ...]]:
+    """Return the labels and the domains of a training set, real or imagined, and the names of its classes."""
     import numpy as np
 
     if classes is not None and per_class is not None:
         labels = np.repeat(np.arange(classes), per_class)
-        return labels, None if domains is None else np.arange(len(labels)) % domains
-    train = open_dataset(dataset, data).train
-    return train.labels, train.domains
+        return labels, None if domains is None else np.arange(len(labels)) % domains, ()
+    known = open_dataset(dataset, data)
+    return known.train.labels, known.train.domains, known.class_names
 
 
 def make(scenario: str, labels: Integers, domains: Integers | None, seed: int, options: dict[str, Any]) -> Stream:
@@ -221,23 +229,28 @@ def make(scenario: str, labels: Integers, domains: Integers | None, seed: int, o
         raise typer.BadParameter(str(error), param_hint="SCENARIO") from None
 
 
-def describe(stream: Stream) -> dict[str, Any]:
-    """Return the totals of a stream, as JSON would hold them."""
+def describe(stream: Stream, names: Sequence[str]) -> dict[str, Any]:
+    """Return the totals of a stream, as JSON would hold them; classes by their names where they have some."""
+
+    def named(labels: Integers) -> list[Any]:
+        return [names[label] if names else label for label in labels.tolist()]
+
     return {
         "total": stream.total,
+        "left_out": named(stream.dropped_classes),
         "phases": [
             {
                 "samples": len(phase.train),
-                "classes": phase.classes.tolist(),
-                "new_classes": phase.new_classes.tolist(),
+                "classes": named(phase.classes),
+                "new_classes": named(phase.new_classes),
             }
             for phase in stream.phases
         ],
     }
 
 
-def print_totals(stream: Stream) -> None:
-    """Print the totals of a stream as a table, and what is worth a remark."""
+def print_totals(stream: Stream, names: Sequence[str]) -> None:
+    """Print the totals of a stream as a table, with the names of new classes, and what is worth a remark."""
     from rich import box
     from rich.table import Table
 
@@ -247,15 +260,28 @@ def print_totals(stream: Stream) -> None:
     table.add_column("classes", str(len(stream.classes)), justify="right")
     table.add_column("new", justify="right")
     table.add_column("")
-    for number, phase in enumerate(stream.phases, 1):
+    shown = describe(stream, names)
+    for number, (phase, told) in enumerate(zip(stream.phases, shown["phases"], strict=True), 1):
         sizes = (len(phase.train), len(phase.classes), len(phase.new_classes))
-        table.add_row(str(number), *(f"{size:,}" for size in sizes), "" if len(phase.train) else "empty")
+        new = shortened(told["new_classes"]) if names else ""
+        table.add_row(str(number), *(f"{size:,}" for size in sizes), new if len(phase.train) else "empty")
     print_rich(table)
-    if dropped := stream.dropped_classes.tolist():
-        typer.echo(f"Left out, as they cannot be dealt evenly: classes {', '.join(map(str, dropped))}.")
+    if dropped := shown["left_out"]:
+        kind = "classes" if len(dropped) > 1 else "class"
+        typer.echo(f"Left out, as they cannot be dealt evenly: {kind} {', '.join(map(str, dropped))}.")
 
 
-def draw(stream: Stream, path: Path) -> None:
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """Return some names, and how many more there are.
+
+    >>> shortened(["ant", "bee", "cat"], most=2)
+    'ant, bee and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def draw(stream: Stream, path: Path, names: Sequence[str]) -> None:
     """Write a picture of a stream."""
     from matplotlib.figure import Figure
 
@@ -263,7 +289,7 @@ def draw(stream: Stream, path: Path) -> None:
 
     # A row of text for each phase, within what fits a page.
     figure = Figure(figsize=(9, min(8.0, max(2.5, 1.5 + 0.25 * len(stream)))), layout="constrained")
-    plot_stream(stream, figure.subplots())
+    plot_stream(stream, figure.subplots(), class_names=names)
     with replacing(path) as temporary:
         kind = path.suffix.removeprefix(".").lower()
         figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": MARK} if kind == "png" else None)

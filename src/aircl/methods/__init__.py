@@ -1,6 +1,7 @@
 """The benchmark's learners, one a file, behind one small protocol."""
 
-from aircl.methods.method import IncompatibleError, Method, Setup
+from aircl.methods.method import Hints, IncompatibleError, Method, Range, Setup
+from aircl.methods.phase_collector import PhaseCollector
 from aircl.methods.registry import (
     METHODS,
     MethodInfo,
@@ -13,9 +14,12 @@ from aircl.methods.registry import (
 
 __all__ = [
     "METHODS",
+    "Hints",
     "IncompatibleError",
     "Method",
     "MethodInfo",
+    "PhaseCollector",
+    "Range",
     "Setup",
     "create_method",
     "describe_method",

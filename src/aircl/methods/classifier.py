@@ -75,6 +75,12 @@ class ClassifierMethod(Method):
         labels: Labels = self._classifier.predict(encoded)
         return labels
 
+    def probabilities(self, inputs: Any) -> tuple[Labels, Floats] | None:
+        """Return what the classifier says, if it gives probabilities of features."""
+        if self.inputs_for(self.setup.options) != "features" or not hasattr(self._classifier, "predict_proba"):
+            return None
+        return self._classifier.classes_, self._classifier.predict_proba(inputs)
+
     def save(self, directory: Path) -> None:
         """Write the classifier."""
         self._classifier.save(directory / "classifier.safetensors")

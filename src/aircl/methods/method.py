@@ -39,6 +39,96 @@ class IncompatibleError(ValueError):
     """
 
 
+class Hints:
+    """What other people's code wants to know of a stream in advance. What is read is noted, and the report says so.
+
+    Parameters
+    ----------
+    n_classes, n_phases : int or None
+        Of the whole stream: the future, which a learner of a real stream does not know.
+    device : str, default="cpu"
+        Where torch should compute. It is no secret.
+
+    Attributes
+    ----------
+    used : set of str
+        What was read of the future.
+
+    Examples
+    --------
+    >>> from aircl.methods import Hints
+    >>> hints = Hints(n_classes=100, n_phases=10)
+    >>> hints.device, hints.n_classes
+    ('cpu', 100)
+    >>> hints.used
+    {'n_classes'}
+    """
+
+    def __init__(self, n_classes: int | None = None, n_phases: int | None = None, device: str = "cpu") -> None:
+        self._future = {"n_classes": n_classes, "n_phases": n_phases}
+        self.device = device
+        self.used: set[str] = set()
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes of the whole stream."""
+        return self._ask("n_classes")
+
+    @property
+    def n_phases(self) -> int | None:
+        """Number of phases of the whole stream."""
+        return self._ask("n_phases")
+
+    def _ask(self, name: str) -> int | None:
+        self.used.add(name)
+        return self._future[name]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values that `aircl tune` may choose from.
+
+    Attributes
+    ----------
+    low, high : float
+        Both ends are possible.
+    log : bool
+        Whether orders of magnitude are what counts.
+    integer : bool
+    choices : tuple
+        In place of numbers between two ends.
+
+    Examples
+    --------
+    >>> from aircl.methods import Range
+    >>> Range(1e-4, 1e-1, log=True).holds(0.01), Range(choices=("sgd", "adam")).holds("rmsprop")
+    (True, False)
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    integer: bool = False
+    choices: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.choices and not (self.low < self.high and (self.low > 0 or not self.log)):
+            what = "above 0 and below" if self.log else "below"
+            raise ValueError(f"a range from {self.low} to {self.high}: the lower end should be {what} the upper one.")
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is in the range."""
+        return value in self.choices if self.choices else value is not None and self.low <= value <= self.high
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Let a trial of Optuna choose."""
+        if self.choices:
+            return trial.suggest_categorical(name, self.choices)
+        if self.integer:
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+
 @dataclass(frozen=True)
 class Setup:
     """What a method is told before a stream begins. There is nothing in it about the test set.
@@ -63,6 +153,8 @@ class Setup:
         Where a method with a network of its own computes; see `aircl.backbones.create_backbone`.
     options : mapping
         The method's own.
+    hints : Hints
+        Numbers of classes and phases to come, for code that cannot do without; the report marks who reads them.
 
     Examples
     --------
@@ -82,6 +174,7 @@ class Setup:
     backbone: Backbone | None = None
     device: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    hints: Hints = field(default_factory=Hints, compare=False)
 
 
 class Method(ABC):
@@ -101,6 +194,13 @@ class Method(ABC):
         Whether the method must be told where phases end even in an online stream; the report marks it.
     analytic : bool
         Whether gamma means something to it.
+    resumable : bool
+        Whether it can be saved and restored. A method that cannot says False and needs no `save` and `restore`: a stop
+        then costs the whole job, the size of its state is not known, and the report says so.
+    is_bound : bool
+        Whether it keeps everything and is no competitor: the report shows it as what others could reach.
+    search_space : mapping of str to Range
+        Options that `aircl tune` chooses, and from what; learning rates, epochs and momentum have common ranges.
     trial_backbone : {"resnet", "vit"}
         What `aircl check-method` tries it out with if it takes images.
     trial_options : mapping
@@ -131,8 +231,18 @@ class Method(ABC):
     consumes: ClassVar[Literal["features", "images"]] = "features"
     uses_phase_ends: ClassVar[bool] = False
     analytic: ClassVar[bool] = False
+    resumable: ClassVar[bool] = True
+    is_bound: ClassVar[bool] = False
+    search_space: ClassVar[Mapping[str, Range]] = {}
     trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
     trial_options: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Give a method that cannot be resumed what it need not write."""
+        super().__init_subclass__(**more)
+        for name in ("save", "restore") if not cls.resumable else ():
+            if getattr(getattr(cls, name), "__isabstractmethod__", False):
+                setattr(cls, name, _cannot)
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -197,6 +307,13 @@ class Method(ABC):
         """Return the classes and their scores, shape (n, C), for targets 0 and 1; None if there are no such scores."""
         return None
 
+    def probabilities(self, inputs: Batch) -> tuple[Labels, Floats] | None:
+        """Return the classes and their probabilities, shape (n, C), of inputs that are not encoded; None without any.
+
+        It is asked for once, after the last phase.
+        """
+        return None
+
     def weight_norms(self) -> tuple[Labels, Floats] | None:
         """Return the classes and the L2 norm of each one's weights, shape (C,); None without a linear classifier."""
         return None
@@ -208,3 +325,8 @@ class Method(ABC):
     @abstractmethod
     def restore(self, directory: Path) -> None:
         """Go on from what `save` wrote, to the same end as if there had been no stop; called on a new object."""
+
+
+def _cannot(self: Method, directory: Path) -> None:
+    """Refuse: it says that it cannot be resumed."""
+    raise IncompatibleError(f"{type(self).__name__} says resumable = False: it cannot be saved or restored.")

@@ -22,7 +22,7 @@ ENTRY_POINTS = "aircl.methods"
 MODULES = (
     "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes", "real",
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
-    "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap",
+    "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "joint",
 )  # fmt: skip
 
 

@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.benchmark.results import Details, Row, RunDirectory
+from aircl.benchmark.streams import left_out_remarks
 from aircl.report.estimates import Estimate, Series, estimate
 
 Integers = npt.NDArray[np.int64]
 JobStatus = Literal["ok", "failed", "incompatible", "unfinished"]
 ClassValue = Literal["weight_norms", "test_loss", "train_loss"]
+Cost = Literal["seconds", "predict_seconds", "state_bytes", "peak_memory", "kept", "gamma", "buffer"]
 
 # What the paper compares comes first, in the order that its figures have them; other methods follow as they ran.
 _LEADING = ("air", "acil")
@@ -88,12 +90,15 @@ class MethodResults:
         By seed.
     title : str
         What tables call it, where that is not its name: "icarl (nearest mean of exemplars)".
+    is_bound : bool
+        Whether it keeps everything and is no competitor: what the others could reach.
     """
 
     name: str
     style: int
     jobs: tuple[Job, ...]
     title: str = ""
+    is_bound: bool = False
 
     @property
     def label(self) -> str:
@@ -116,6 +121,13 @@ class MethodResults:
         return [(status, reason, which) for (status, reason), which in seeds.items()]
 
     @property
+    def told(self) -> str:
+        """What of the future the method asked for, in words; "" if nothing."""
+        names = {"n_classes": "the number of classes", "n_phases": "the number of phases"}
+        asked = {name for job in self.jobs for row in job.rows for name in row.told.split(",") if name}
+        return " and ".join(names.get(name, name) for name in sorted(asked))
+
+    @property
     def n_seeds(self) -> int:
         """Number of finished seeds."""
         return sum(job.status == "ok" for job in self.jobs)
@@ -124,12 +136,12 @@ class MethodResults:
         """Return a summary metric, such as "A_last"; accuracies are shares from 0 to 1."""
         return estimate(job.final(metric) for job in self.jobs if job.status == "ok")
 
-    def cost(self, what: Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]) -> Estimate | None:
+    def cost(self, what: Cost) -> Estimate | None:
         """Return seconds, bytes, samples kept, gamma or width of the buffer, as they stand at the end."""
-        if what in ("gamma", "buffer"):  # of the last row that has one; a summary row may not
-            known = ([getattr(row, what) for row in job.rows if getattr(row, what) is not None] for job in self.used)
-            return estimate(values[-1] for values in known if values)
-        return estimate(max(getattr(row, what) for row in job.rows) for job in self.used)
+        known = ([getattr(row, what) for row in job.rows if getattr(row, what) is not None] for job in self.used)
+        # Of the last row that has one; a summary row may not. Times, peaks and samples are the most there were.
+        last = what in ("gamma", "buffer", "state_bytes")
+        return estimate(values[-1] if last else max(values) for values in known if values)
 
     def anytime(self, metric: str = "accuracy") -> Series | None:
         """Return accuracy over samples seen: of the periodic evaluations, or at the ends of phases if there are none.
@@ -180,16 +192,15 @@ class MethodResults:
         table = np.array([[row.get(label, math.nan) for label in classes.tolist()] for row in values], np.float64)
         return Series.over_seeds(classes, table)
 
-    def confusion(self, classes: Integers) -> Integers | None:
-        """Return the confusion matrix, summed over seeds, rows and columns in the given order of classes."""
-        held = [details for details in self.details if details.confusion.size]
-        if not held:
-            return None
-        total = np.zeros((len(classes), len(classes)), np.int64)
-        for details in held:
-            place = _places(details.classes, classes)
-            total[np.ix_(place, place)] += details.confusion
-        return total
+    def confusions(self, classes: Integers) -> dict[int, Integers]:
+        """Return the confusion matrix of each seed, rows and columns in the given order of classes."""
+        found = {}
+        for job in self.used:
+            if job.details is not None and job.details.confusion.size:
+                place = _places(job.details.classes, classes)
+                found[job.seed] = np.zeros((len(classes), len(classes)), np.int64)
+                found[job.seed][np.ix_(place, place)] = job.details.confusion
+        return found
 
 
 @dataclass(frozen=True)
@@ -208,6 +219,8 @@ class Experiment:
         What a reader should know of methods, by their names.
     class_names : list of str
         By label; empty if they are not known.
+    remarks : list of str
+        What a reader should know of the streams: what seeds change, which classes are left out.
 
     Examples
     --------
@@ -232,6 +245,16 @@ class Experiment:
     config: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     class_names: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+
+    @property
+    def all_notes(self) -> dict[str, list[str]]:
+        """What a reader should know of methods, by their names: `notes`, and who was told the future."""
+        notes = {name: list(own) for name, own in self.notes.items()}
+        for method in self.methods:
+            if method.told:
+                notes.setdefault(method.name, []).append(f"Told the future: {method.told}.")
+        return notes
 
     def name_of(self, label: int) -> str:
         """Return the name of a class, or its label where that is all there is."""
@@ -323,10 +346,10 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
     directory = RunDirectory(Path(run)) if isinstance(run, Path | str) else run
     if isinstance(directory, RunDirectory):
         about = directory.about
-        configs = list(zip(_configs(about), _described(about), strict=False))
-        names, rows = about.get("classes", {}), directory.rows()
+        configs = list(zip(_configs(about), _described(about), _remarks(about), strict=False))
+        names, rows, bounds = about.get("classes", {}), directory.rows(), _bounds(about)
     else:
-        configs, names, rows = [], {}, list(directory)
+        configs, names, rows, bounds = [], {}, list(directory), set()
     styles = {name: place for place, name in enumerate(_in_order(row.method for row in rows))}
     jobs: dict[tuple[str, str, str, str], dict[str, dict[str, list[Row]]]] = {}
     for row in rows:
@@ -341,21 +364,25 @@ def read_experiments(run: RunDirectory | Iterable[Row] | Path | str) -> list[Exp
         return Job(name, own[0].seed, kept, load)
 
     def make_experiment(key: tuple[str, str, str, str], methods: Mapping[str, dict[str, list[Row]]]) -> Experiment:
-        of_key = (one for one in configs if all(one[0].get(n) == v for n, v in zip(_NAMES, key, strict=False)))
-        config, described = next(of_key, ({}, {}))
+        config, described, remarks = next((one for one in configs if _is_of(one[0], key)), ({}, {}, []))
         results = (
             MethodResults(
                 method,
                 styles[method],
                 tuple(sorted((make_job(*job) for job in methods[method].items()), key=lambda job: job.seed)),
                 described.get(method, {}).get("title", ""),
+                method in bounds,
             )
             for method in _in_order(methods)
         )
         notes = {name: about["notes"] for name, about in described.items() if about.get("notes")}
-        return Experiment(*key, tuple(results), config, notes, class_names=names.get(key[0], ()))
+        return Experiment(*key, tuple(results), config, notes, names.get(key[0], ()), remarks)
 
     return [make_experiment(key, methods) for key, methods in jobs.items()]
+
+
+def _is_of(config: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    return all(config.get(name) == value for name, value in zip(_NAMES, key, strict=False))
 
 
 def as_experiment(results: Results) -> Experiment:
@@ -378,10 +405,25 @@ def as_experiment(results: Results) -> Experiment:
 
 
 def _configs(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the experiments that `run.json` tells of."""
+    """Return the experiments that `run.json` tells of, with the scenario as rows call it."""
     config = about.get("config")
     experiments = config.get("experiments") if isinstance(config, Mapping) else None
-    return [one for one in experiments if isinstance(one, Mapping)] if isinstance(experiments, list) else []
+    if not isinstance(experiments, list):
+        return []
+    known = [one for one in experiments if isinstance(one, Mapping)]
+    streams = [*about.get("streams", []), *[{}] * len(known)]
+    return [
+        {**one, **{k: v for k, v in stream.items() if k == "scenario"}}
+        for one, stream in zip(known, streams, strict=False)
+    ]
+
+
+def _remarks(about: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield what `run.json` says of the streams of each experiment, without end."""
+    for stream in about.get("streams", []):
+        yield [stream["between_seeds"], *left_out_remarks(stream["left_out"])]
+    while True:
+        yield []
 
 
 def _described(about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -390,6 +432,13 @@ def _described(about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from described if isinstance(described, list) else []
     while True:
         yield {}
+
+
+def _bounds(about: Mapping[str, Any]) -> set[str]:
+    """Return the methods that `run.json` says are bounds."""
+    described = about.get("methods")
+    known = [pair for methods in (described if isinstance(described, list) else []) for pair in methods.items()]
+    return {name for name, method in known if method.get("is_bound")}
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

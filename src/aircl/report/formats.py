@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aircl.report.estimates import Estimate
+from aircl.report.published import Published
+from aircl.report.side_by_side import Change
 from aircl.report.tables import COSTS, METRICS, TWICE, Cell, Comparison
 from aircl.storage.text import table_cell, visible
+
+LEGEND = "≈: cannot be told from the best; the 95 % interval of the difference has 0 in it (test samples and seeds)."
 
 
 def to_markdown(comparisons: Iterable[Comparison]) -> str:
@@ -35,10 +39,10 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
     >>> print(to_markdown(map(compare, read_experiments(rows))))
     ## digits · cil · identity, per sample
     <BLANKLINE>
-    | method | seeds | A\_last (%) | time (s) | memory (MB) | kept |
+    | method | seeds | A\_last (%) | learning (s) | state (MB) | kept |
     | --- | ---: | ---: | ---: | ---: | ---: |
-    | air | 1 | **93.00** | <u>0.50</u> | **100** | 0 |
-    | acil | 1 | <u>87.00</u> | **0.40** | **100** | 0 |
+    | air | 1 | **93.00** | 0.50 | 100 | 0 |
+    | acil | 1 | <u>87.00</u> | 0.40 | 100 | 0 |
     <BLANKLINE>
     """
     parts = []
@@ -50,17 +54,35 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
         notes = [f"- {escape_markdown(line.method.name)}: {escape_markdown(line.note)}"
                  for line in comparison.lines if line.note]  # fmt: skip
         parts.append("\n\n".join([
-            f"## {escape_markdown(comparison.experiment.title)}, {kind}", table, *_published_note(comparison),
+            f"## {escape_markdown(comparison.experiment.title)}, {kind}", table,
+            *map(escape_markdown, _published_note(comparison)), *([LEGEND] if comparison.has_ties else []),
+            *map(escape_markdown, comparison.experiment.remarks),
             *(["\n".join(notes)] if notes else []),
         ]))  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
 
+def changes_to_markdown(changes: Sequence[Change]) -> str:
+    """Return the differences between runs as tables in Markdown, one for each experiment; "" if there are none."""
+    parts = []
+    for experiment in {id(change.experiment): change.experiment for change in changes}.values():
+        own = [change for change in changes if change.experiment is experiment]
+        metrics = list(dict.fromkeys(change.metric for change in own))
+        lines = [["method", "run", *map(escape_markdown, metrics)], ["---"] * (2 + len(metrics))]
+        for method, run in dict.fromkeys((change.method, change.run) for change in own):
+            texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
+            lines.append([escape_markdown(method), escape_markdown(run), *(texts.get(m, "-") for m in metrics)])
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        note = "Points, against the first run; 95 % intervals over the same test samples; ≈ is not clear."
+        parts.append(f"## {escape_markdown(experiment.title)}, differences\n\n{table}\n\n{note}\n")
+    return "\n".join([*parts, ""]) if parts else ""
+
+
 def to_csv(comparisons: Iterable[Comparison]) -> str:
     """Return all numbers, one line an experiment and method, accuracies in per cent.
 
-    A column of metric M is followed by M_se, its standard error; published_M is the paper's number. A name or note that
-    begins with = + - @ has a ' in front, as a spreadsheet would run it.
+    A column of metric M is followed by M_se, its standard error; published_M is the paper's number, and FILE:M one of a
+    baseline. A name or note that begins with = + - @ has a ' in front, as a spreadsheet would run it.
 
     Parameters
     ----------
@@ -88,7 +110,7 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
     names = [name for key in keys for name in ((key, f"balanced_{key}") if key in TWICE else (key,))]
     header = ["dataset", "backbone", "scenario", "order", "method", "seeds"]
     header += [name for pair in ((n, f"{n}_se") for n in names) for name in pair]
-    header += ["published_backbone", *(f"published_{key}" for key in TWICE), "note"]
+    header += ["published_backbone", *(f"published_{key}" for key in TWICE), "note", "remarks"]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for comparison in comparisons:
         e = comparison.experiment
@@ -99,14 +121,20 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
                 name = f"balanced_{key}" if comparison.balanced and key in TWICE else key
                 row[name] = f"{cell.value.mean:.10g}"
                 row[f"{name}_se"] = "" if cell.value.standard_error is None else f"{cell.value.standard_error:.10g}"
-            if line.published is not None and comparison.published is not None:
-                row["published_backbone"] = comparison.published.label.removeprefix("published, ")
-                row |= {f"published_{key}": f"{value.mean:g}" for key, value in line.published.values.items()}
+            for source, theirs in zip(comparison.published, line.published, strict=True):
+                prefix = "published_" if isinstance(source, Published) else f"{source.label}:"
+                if theirs is not None:
+                    row |= {f"{prefix}{key}": f"{value.mean:g}" for key, value in theirs.values.items()}
+                    if isinstance(source, Published):
+                        row["published_backbone"] = source.label.removeprefix("published, ")
             row["note"] = line.note
-    texts = {*header[:5], "published_backbone", "note"}
+            row["remarks"] = " ".join(e.remarks)
+    texts = {*header[:5], "published_backbone", "note", "remarks"}
+    added = dict.fromkeys(name for row in rows.values() for name in row if name not in header)
+    header[-2:-2] = list(added)
     out = io.StringIO()
     writer = csv.DictWriter(out, header, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: table_cell(name) for name in header})
     for start, row in rows.items():
         named = {**dict(zip(header, start, strict=False)), **row}
         # Numbers are texts here, and may be negative; only names and notes may be taken for formulas.
@@ -136,17 +164,18 @@ def to_latex(comparisons: Iterable[Comparison]) -> str:
     ... ]
     >>> text = to_latex(map(compare, read_experiments(rows)))
     >>> print(text[text.index("    method") : text.index("    \\bottomrule")])
-        method & seeds & A\_last (\%) & time (s) & memory (MB) & kept \\
+        method & seeds & A\_last (\%) & learning (s) & state (MB) & kept \\
         \midrule
-        air & 1 & \textbf{93.00} & \underline{0.50} & \textbf{100} & 0 \\
-        acil & 1 & \underline{87.00} & \textbf{0.40} & \textbf{100} & 0 \\
+        air & 1 & \textbf{93.00} & 0.50 & 100 & 0 \\
+        acil & 1 & \underline{87.00} & 0.40 & 100 & 0 \\
     <BLANKLINE>
     """
     parts = ["% needs \\usepackage{booktabs}"]
     for comparison in comparisons:
         header, rows = _grid(comparison, _latex_cell, escape_latex)
         kind = "class-balanced" if comparison.balanced else "per sample"
-        notes = " ".join(_published_note(comparison)).replace("**", "")
+        legend = [LEGEND] if comparison.has_ties else []
+        notes = " ".join([*_published_note(comparison), *legend, *comparison.experiment.remarks])
         caption = escape_latex(f"{comparison.experiment.title}: accuracies in per cent, {kind}. {notes}".strip())
         parts.append("\n".join([
             "\\begin{table}", "  \\centering", "  \\small",
@@ -168,9 +197,9 @@ def escape_latex(text: str) -> str:
     """
     special = {c: f"\\{c}" for c in "&%$#_{}"} | {
         "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "±": "$\\pm$",
-        "·": "$\\cdot$", "<": "\\textless{}", ">": "\\textgreater{}",
+        "≈": "$\\approx$", "·": "$\\cdot$", "<": "\\textless{}", ">": "\\textgreater{}",
     }  # fmt: skip
-    return "".join(special.get(c, c) for c in text)
+    return "".join(special.get(c, c) for c in visible(text))
 
 
 def _grid(
@@ -179,13 +208,15 @@ def _grid(
     """Return the header and the rows of a table as text."""
     published = comparison.published
     header = ["method", "seeds", *(f"{c.title} ({c.unit})" if c.unit else c.title for c in comparison.columns)]
-    metrics: Sequence[str] = () if published is None else published.metrics
-    if published is not None:
-        header += [f"{metric} ({published.label})" for metric in metrics]
+    header += [f"{metric} ({source.label})" for source in published for metric in source.metrics]
     rows = []
     for line in comparison.lines:
         cells = [line.cells.get(column.key) for column in comparison.columns]
-        theirs = [None if line.published is None else line.published.values.get(metric) for metric in metrics]
+        theirs = [
+            None if row is None else row.values.get(metric)
+            for source, row in zip(published, line.published, strict=True)
+            for metric in source.metrics
+        ]
         rows.append([
             escape(line.method.label),
             str(line.method.n_seeds),
@@ -208,22 +239,22 @@ def format_estimate(value: Estimate) -> str:
 
 
 def _published_note(comparison: Comparison) -> list[str]:
-    if comparison.published is None:
-        return []
-    ours = f"Ours: {comparison.experiment.backbone}."
-    theirs = f"P{comparison.published.label[1:]}: table {comparison.published.preset.table} of the paper."
-    differences = "; ".join(comparison.published.differences)
-    return [f"{ours} {theirs}" + (f" Apart from the backbone: {differences}." if differences else "")]
+    notes = [f"Ours: {comparison.experiment.backbone}."] if comparison.published else []
+    for source in comparison.published:
+        differences = f" Other differences: {'; '.join(source.differences)}." if source.differences else ""
+        notes.append(f"{source.label[0].upper()}{source.label[1:]}: {source.source}.{differences}")
+    return [" ".join(notes)] if notes else []
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}[cell.place].format(cell.text)
+    text = "≈" + cell.text if cell.tied else {0: "{}", 1: "**{}**", 2: "<u>{}</u>"}[cell.place].format(cell.text)
     return f"{text} ± {cell.error}" if cell.error else text
 
 
 def _latex_cell(cell: Cell) -> str:
     number = cell.text.replace(",", "{,}")
     text = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}[cell.place].format(number)
+    text = f"$\\approx${number}" if cell.tied else text
     return f"{text} {{\\tiny$\\pm${cell.error}}}" if cell.error else text
 
 

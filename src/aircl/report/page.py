@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from aircl.benchmark.results import RunDirectory
-from aircl.report.estimates import Estimate, Series
-from aircl.report.experiments import ClassValue, Experiment, MethodResults, read_experiments
-from aircl.report.figures.bars import GROUPS
+from aircl.report.experiments import Experiment, read_experiments
 from aircl.report.figures.style import COLOURS, DARK_COLOURS
-from aircl.report.formats import escape_markdown, format_estimate, to_csv, to_latex, to_markdown
+from aircl.report.formats import (
+    changes_to_markdown,
+    escape_markdown,
+    format_estimate,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
+from aircl.report.page_data import count_tested, embed, experiment_data
+from aircl.report.side_by_side import Change, about_runs, find_changes, join_runs
+from aircl.report.significance import contrast, rank_methods
 from aircl.report.tables import Comparison, compare
-from aircl.storage.errors import OutputError
-from aircl.storage.writing import write_text
+from aircl.storage.writing import check_output, check_own, write_text
 
 # By which a report is known again.
 MARK = "written by aircl report"
 
-CLASS_VALUES: tuple[ClassValue, ...] = ("weight_norms", "test_loss", "train_loss")
+# A fact: what, its value, and how many items that has if they are to be folded.
+Fact = tuple[str, str, int]
+FOLDED = 8
 
 
-def write_report(run: RunDirectory | Path | str, output: Path | str | None = None) -> list[Path]:
+def write_report(
+    run: RunDirectory | Path | str | Sequence[RunDirectory | Path | str],
+    output: Path | str | None = None,
+    *,
+    baselines: Sequence[Path] = (),
+) -> list[Path]:
     """Write the page, and the tables as Markdown, CSV and LaTeX beside it.
 
     Parameters
     ----------
-    run : RunDirectory or path of one
+    run : RunDirectory or path of one, or several of them
+        Several are put side by side, with differences to the first.
     output : path, default=None
-        The page; None: report.html in the directory of the run. The others are called like the page, or `table` for
-        report.html; they replace nothing that is not an earlier report.
+        The page; None: report.html in the directory of the run, comparison.html here for several. The others are called
+        like the page, or `table` for report.html; they replace nothing that is not an earlier report.
+    baselines : sequence of path, default=()
+        CSV files with numbers of others, see `compare`.
 
     Returns
     -------
@@ -54,37 +67,47 @@ def write_report(run: RunDirectory | Path | str, output: Path | str | None = Non
     ...     [path.name for path in write_report(folder)]
     ['report.html', 'report.md', 'table.csv', 'table.tex']
     """
-    directory = run if isinstance(run, RunDirectory) else RunDirectory(Path(run))
-    page = directory.path / "report.html" if output is None else Path(output)
-    experiments = read_experiments(directory)
-    comparisons = [compare(experiment, balanced) for experiment in experiments for balanced in (False, True)]
+    runs = [run] if isinstance(run, RunDirectory | Path | str) else list(run)
+    directories = [one if isinstance(one, RunDirectory) else RunDirectory(Path(one)) for one in runs]
+    changes: list[Change] = []
+    if len(directories) == 1:
+        about, experiments = directories[0].about, read_experiments(directories[0])
+        page = directories[0].path / "report.html" if output is None else Path(output)
+    else:
+        about, experiments = about_runs(directories), join_runs(directories)
+        changes = find_changes(directories)
+        page = Path("comparison.html" if output is None else output)
+    comparisons = [compare(one, balanced, baselines) for one in experiments for balanced in (False, True)]
+    everything = [compare(one, kind, baselines, extra=True) for one in experiments for kind in (False, True)]
     # Of two pages in one folder, each has tables of its own.
     tables = "table" if page.stem == "report" else page.stem
-    title = str(directory.about.get("name") or directory.path.name)
+    title = str(about.get("name") or directories[0].path.name)
+    differences = changes_to_markdown(changes)
     texts = {
-        page: render_page(directory.about, experiments, title),
-        page.with_suffix(".md"): f"# {escape_markdown(title)}\n\n<!-- {MARK} -->\n\n{to_markdown(comparisons)}",
-        page.with_name(f"{tables}.csv"): to_csv(comparisons),
+        page: render_page(about, experiments, title, changes=changes, baselines=baselines),
+        page.with_suffix(".md"): (
+            f"# {escape_markdown(title)}\n\n<!-- {MARK} -->\n\n{differences}{to_markdown(comparisons)}"
+        ),
+        page.with_name(f"{tables}.csv"): to_csv(everything),
         page.with_name(f"{tables}.tex"): f"% {MARK}\n{to_latex(comparisons)}",
     }
     for path in texts:
-        if path != output:  # what was not asked for by name replaces nothing but itself
-            _check_ours(path)
+        check_output(path, baselines)
+        if output is None or path != page:  # what was not asked for by name replaces nothing but itself
+            check_own(path, MARK, "dataset,backbone,scenario,order,method,")
     for path, text in texts.items():
         write_text(path, text)
     return list(texts)
 
 
-def _check_ours(path: Path) -> None:
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        beginning = file.read(4096).decode(errors="replace")
-    if MARK not in beginning and not beginning.startswith("dataset,backbone,scenario,order,method,"):
-        raise OutputError(f"{path} is there already, and no report wrote it. Move it, or choose another --output.")
-
-
-def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], title: str) -> str:
+def render_page(
+    about: Mapping[str, Any],
+    experiments: Sequence[Experiment],
+    title: str,
+    *,
+    changes: Sequence[Change] = (),
+    baselines: Sequence[Path] = (),
+) -> str:
     """Return the page as text.
 
     Parameters
@@ -93,6 +116,9 @@ def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], tit
         What `run.json` says.
     experiments : sequence of Experiment
     title : str
+    changes : sequence of Change, default=()
+        Of several runs.
+    baselines : sequence of path, default=()
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -113,162 +139,116 @@ def render_page(about: Mapping[str, Any], experiments: Sequence[Experiment], tit
         when=[_when(about.get(key)) for key in ("started", "finished")],
         versions=about.get("versions") if isinstance(about.get("versions"), Mapping) else {},
         revision=about.get("revision"),
-        sections=[_section(experiment) for experiment in experiments],
+        sections=[_section(experiment, baselines) for experiment in experiments],
+        changes=list(changes),
+        change_metrics=list(dict.fromkeys(change.metric for change in changes)),
+        change_lines=_change_lines(changes),
         methods=sorted(methods.items(), key=lambda method: method[1]),
         colours=list(zip(COLOURS, DARK_COLOURS, strict=True)),
         style=source("report.css"),
         script=source("report.js"),
         flow=source("flow.svg"),
-        data=Markup(embed({"colours": len(COLOURS), "experiments": list(map(experiment_data, experiments))})),
+        ranks=_ranks(experiments),
+        data=Markup(
+            embed(
+                {
+                    "colours": len(COLOURS),
+                    "experiments": list(map(experiment_data, experiments)),
+                    "tables": [_files(experiment, baselines) for experiment in experiments],
+                    "ranks": _ranks(experiments),
+                }
+            )
+        ),
     )
-
-
-def embed(data: Any) -> str:
-    r"""Return JSON that can stand inside a script element, whatever its strings hold.
-
-    Examples
-    --------
-    >>> print(embed({"name": "</script><b>"}))
-    {"name":"\u003c/script\u003e\u003cb\u003e"}
-    """
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def experiment_data(experiment: Experiment) -> dict[str, Any]:
-    """Return what the charts of an experiment are drawn from, as JSON can hold it; accuracies are in per cent."""
-    classes = experiment.classes
-    stream = experiment.stream
-    return {
-        "title": experiment.title,
-        "classes": [experiment.name_of(label) for label in classes.tolist()],
-        "counts": [_number(experiment.class_counts[label]) for label in classes.tolist()],
-        "groups": list(GROUPS),
-        "stream": None
-        if stream is None
-        else {
-            "classes": [experiment.name_of(label) for label in stream[0].tolist()],
-            "phases": len(stream[1]),
-            "cells": run_lengths(stream[1]),
-        },
-        "methods": [
-            data for method in experiment.methods if (data := _method_data(method, classes))["phases"]["accuracy"]
-        ],
-    }
-
-
-def _method_data(method: MethodResults, classes: npt.NDArray[np.int64]) -> dict[str, Any]:
-    confusion = method.confusion(classes)
-    metrics = ("accuracy", "balanced_accuracy")
-    return {
-        "name": method.name,
-        "style": method.style,
-        "anytime": {metric: _series(method.anytime(metric), 100) for metric in metrics},
-        "phases": {metric: _series(method.phases(metric), 100) for metric in metrics},
-        "class_phases": _series(method.class_phases(), 100),
-        "groups": [_estimate(method.final(group), 100) for group in GROUPS],
-        "seconds": _estimate(method.cost("seconds"), 1),
-        "memory": _estimate(method.cost("peak_memory"), 1e-6),
-        "confusion": None if confusion is None else run_lengths(confusion),
-        **{what: _series(method.per_class(what, classes), 1, x=False) for what in CLASS_VALUES},
-    }
-
-
-def run_lengths(table: npt.NDArray[np.int64]) -> list[int]:
-    """Return the numbers of a table row by row, runs of n zeros as -n: most cells of confusion matrices are zero.
-
-    Examples
-    --------
-    >>> run_lengths(np.array([[5, 0, 0], [0, 7, 0]]))
-    [5, -3, 7, -1]
-    """
-    flat = table.ravel()
-    places = np.flatnonzero(flat)
-    gaps = np.diff(places, prepend=-1) - 1
-    out: list[int] = []
-    for gap, value in zip(gaps.tolist(), flat[places].tolist(), strict=True):
-        out += [-gap, value] if gap else [value]
-    rest = len(flat) - (int(places[-1]) + 1 if len(places) else 0)
-    return [*out, -rest] if rest else out
-
-
-def _series(series: Series | None, scale: float, x: bool = True) -> dict[str, list[float | None]] | None:
-    if series is None or not len(series.mean):
-        return None
-    data = {"mean": [_number(value * scale) for value in series.mean.tolist()]}
-    if not np.isnan(series.standard_error).all():
-        data["error"] = [_number(value * scale) for value in series.standard_error.tolist()]
-    return {"x": [_number(value) for value in series.x.tolist()], **data} if x else data
-
-
-def _estimate(value: Estimate | None, scale: float) -> list[float | None] | None:
-    if value is None:
-        return None
-    return [
-        _number(value.mean * scale),
-        None if value.standard_error is None else _number(value.standard_error * scale),
-    ]
-
-
-def _number(value: float) -> float | None:
-    """Return a number of six digits, which no chart can show more of; None for nan."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 # -- what the template shows as text --
 
 
-def _section(experiment: Experiment) -> dict[str, Any]:
-    by_sample, balanced = compare(experiment), compare(experiment, balanced=True)
+def _section(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, Any]:
+    by_sample, balanced = (compare(experiment, kind, baselines, extra=True) for kind in (False, True))
     return {
         "experiment": experiment,
-        "headline": _headline(by_sample),
+        "headline": _headline(experiment, by_sample),
         "columns": by_sample.columns,
         "published": by_sample.published,
         "lines": list(zip(by_sample.lines, balanced.lines, strict=True)),
+        "ties": by_sample.has_ties or balanced.has_ties,
+        "extra": any(column.extra for column in by_sample.columns),
         "problems": [line for line in by_sample.lines if line.note],
         "format": format_estimate,
     }
 
 
-def _headline(comparison: Comparison) -> dict[str, Any] | None:
-    """Return who is best in the end, and how far ahead of ACIL, or of the next best."""
-    known = [line for line in comparison.lines if "A_last" in line.cells]
+def _change_lines(changes: Sequence[Change]) -> list[tuple[Experiment, str, str, dict[str, Change]]]:
+    """Return the differences between runs, one line for each experiment, method and run."""
+    lines: dict[tuple[int, str, str], tuple[Experiment, str, str, dict[str, Change]]] = {}
+    for change in changes:
+        key = (id(change.experiment), change.method, change.run)
+        lines.setdefault(key, (change.experiment, change.method, change.run, {}))[3][change.metric] = change
+    return list(lines.values())
+
+
+def _headline(experiment: Experiment, comparison: Comparison) -> str:
+    """Return who is best in the end, how far ahead of the next best, and whether that is clear."""
+    known = [line for line in comparison.lines if "A_last" in line.cells and not line.method.is_bound]
     if not known:
-        return None
+        return ""
     ranked = sorted(known, key=lambda line: -line.cells["A_last"].value.mean)
     best = ranked[0]
-    others = [line for line in ranked[1:] if line.method.name == "acil"] or ranked[1:]
-    other = others[0] if others else None
-    return {
-        "best": best.method.name,
-        "value": best.cells["A_last"].text,
-        "other": None if other is None else other.method.name,
-        "other_value": None if other is None else other.cells["A_last"].text,
-        "lead": None if other is None else f"{best.cells['A_last'].value.mean - other.cells['A_last'].value.mean:.1f}",
-    }
+    text = f"{best.method.name} ends at {best.cells['A_last'].text} % accuracy"
+    if len(ranked) == 1:
+        return f"{text}."
+    lead = best.cells["A_last"].value.mean - ranked[1].cells["A_last"].value.mean
+    text += f", {lead:.1f} points above the runner-up, {ranked[1].method.name}"
+    found = contrast(best.method, ranked[1].method, "A_last")
+    if found is None:
+        return f"{text}."
+    samples = count_tested(experiment)
+    told = "clear" if found.is_clear else "not to be told apart"
+    interval = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+    return f"{text}: {lead * samples / 100:.1f} of {samples} test samples, 95 % interval {interval}, {told}."
 
 
-def _facts(about: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return groups of facts: what `run.json` says, nested values by their path."""
+def _files(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, str]:
+    """Return the tables of an experiment as files, for the buttons of the page."""
+    both = [compare(experiment, balanced, baselines, extra=True) for balanced in (False, True)]
+    plain = [compare(experiment, balanced, baselines) for balanced in (False, True)]
+    return {"csv": to_csv(both), "tex": to_latex(plain), "md": to_markdown(plain)}
+
+
+def _ranks(experiments: Sequence[Experiment]) -> dict[str, Any] | None:
+    ranks = rank_methods(experiments)
+    return None if ranks is None else asdict(ranks)
+
+
+def _facts(about: Mapping[str, Any]) -> list[tuple[str, list[Fact]]]:
+    """Return groups of facts: what `run.json` says, nested values by their path; not what tables say already."""
     times = {"started": _when(about.get("started")), "finished": _when(about.get("finished")) or "not yet"}
     general = [
-        (key, times.get(key) or _plain(v))
+        (key, times.get(key) or _plain(v), 0)
         for key, v in about.items()
         if not isinstance(v, Mapping) and not _is_table(v)
     ]
     groups = [("run", general)]
     for key, value in about.items():
-        if isinstance(value, Mapping):
+        if key == "methods" and _is_table(value):
+            groups += [(f"options, experiment {number}", _options(item)) for number, item in enumerate(value, 1)]
+        elif isinstance(value, Mapping):
             groups += _group(key, value)
-        elif _is_table(value):
-            groups += [(f"{key} of experiment {number}", _told(item)) for number, item in enumerate(value, 1)]
     return [(name, facts) for name, facts in groups if facts]
 
 
-def _group(name: str, values: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+def _options(methods: Mapping[str, Any]) -> list[Fact]:
+    """Return the options of the methods that have some."""
+    known = ((name, method.get("options")) for name, method in methods.items() if isinstance(method, Mapping))
+    return [(name, _plain(options), 0) for name, options in known if options]
+
+
+def _group(name: str, values: Mapping[str, Any]) -> list[tuple[str, list[Fact]]]:
     # The name of the run stands at its head already.
-    groups = [(name, [(key, _plain(v)) for key, v in values.items() if not _is_table(v) and key != "name"])]
+    facts = [(key, _plain(v), _length(v)) for key, v in values.items() if not _is_table(v) and key != "name"]
+    groups = [(name, facts)]
     for key, value in values.items():
         if _is_table(value):
             for number, item in enumerate(value, 1):
@@ -276,8 +256,9 @@ def _group(name: str, values: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
     return groups
 
 
-def _told(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, _plain(value)) for key, value in values.items()]
+def _length(value: Any) -> int:
+    """Return how many items are to be folded; 0 for what is short."""
+    return len(value) if isinstance(value, list | tuple) and len(value) > FOLDED else 0
 
 
 def _is_table(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The numbers of the paper's two tables, and which of them stand beside ours."""
+"""Numbers of others: the paper's two tables, files of one's own, and which of them stand beside ours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from aircl.report.estimates import Estimate
 from aircl.report.experiments import Experiment, MethodResults
 from aircl.scenarios import PRESETS, Preset
+from aircl.storage.errors import InputError
+
+# What a file of one's own may hold, and what says of which experiment.
+METRICS = {"A_avg", "A_last", "A_auc", "forgetting", "head", "middle", "tail"}
+_PLACES = ("dataset", "backbone", "scenario", "order")
+
+# No underscores, digits of other scripts, NaN or infinities, all of which Python would take.
+_NUMBER = re.compile(r"\s*[+-]?([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*", re.ASCII)
 
 # The backbones that the published numbers were measured with, by table.
 BACKBONES = {1: "ViT-B/16", 2: "DeiT-S/16 (611 classes)"}
@@ -68,6 +77,11 @@ class Published:
         return f"published, {BACKBONES[self.preset.table]}"
 
     @property
+    def source(self) -> str:
+        """Says where they are from."""
+        return f"table {self.preset.table} of the paper, measured with another backbone"
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics that the column has."""
         known = {metric for method in self.methods for metric in method.values}
@@ -78,13 +92,84 @@ class Published:
 
         A method that keeps samples is compared with the row that keeps as many.
         """
-        key = _key(method.name)
+        key = _key(method.name.partition(" @ ")[0])
         key = _ALIASES[self.preset.table].get(key, key)
         same = [row for row in self.methods if key in map(_key, row.name.split("/"))]
         if len(same) < 2:
             return same[0] if same else None
         kept = method.cost("kept")
         return next((row for row in same if kept is not None and row.memory == f"{kept.mean:.0f}"), None)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Numbers from a file of one's own that an experiment of ours can be compared with.
+
+    Attributes
+    ----------
+    label : str
+        Name of the file.
+    methods : tuple of PublishedMethod
+    """
+
+    label: str
+    methods: tuple[PublishedMethod, ...]
+    differences: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Says where they are from."""
+        return f"the file {self.label}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the file has of this experiment."""
+        return tuple(dict.fromkeys(metric for method in self.methods for metric in method.values))
+
+    def beside(self, method: MethodResults) -> PublishedMethod | None:
+        """Return the row of a method of the same name, whatever its case and hyphens; None if there is none."""
+        name = _key(method.name.partition(" @ ")[0])  # of one of several runs
+        return next((row for row in self.methods if _key(row.name) == name), None)
+
+
+def read_baseline(path: Path, experiment: Experiment) -> Baseline | None:
+    """Return what a file says of an experiment; None if it has nothing for it.
+
+    Parameters
+    ----------
+    path : path
+        CSV with a column `method` and columns of metrics in per cent, such as `A_last`; `A_last_se` is a standard
+        error. Columns `dataset`, `backbone`, `scenario` and `order`, where there are some, say which experiment a row
+        is of; empty cells fit all.
+    experiment : Experiment
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            header, rows = list(table.fieldnames or ()), list(table)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a CSV file: {error}") from error
+    unknown = [name for name in header if name not in (*_PLACES, "method") and name.removesuffix("_se") not in METRICS]
+    if "method" not in header or unknown or not set(header) & METRICS:
+        raise InputError(
+            f"{path} has the columns {', '.join(header) or 'none'}. It should have method, and metrics in per cent: "
+            f"some of {', '.join(sorted(METRICS))}, each with _se for a standard error if you like; and perhaps "
+            f"{', '.join(_PLACES)}."
+        )
+    methods = []
+    for number, row in enumerate(rows, 2):
+        if all(not (row.get(place) or "") or row[place] == getattr(experiment, place) for place in _PLACES):
+            if not row["method"] or None in row:
+                raise InputError(f"{path}, line {number}: it has no method, or more cells than the header.")
+            given = {name: row[name] for name in header if name not in (*_PLACES, "method") and row[name]}
+            if wrong := [text for text in given.values() if not _NUMBER.fullmatch(text)]:
+                raise InputError(f"{path}, line {number}: {wrong[0]!r} is not a number. Metrics are, in per cent.")
+            known = {name: float(text) for name, text in given.items()}
+            values = {
+                name: Estimate(value, known.get(f"{name}_se"), 1) for name, value in known.items() if name in METRICS
+            }
+            methods.append(PublishedMethod(row["method"], "0", values))
+    return Baseline(path.name, tuple(methods)) if methods else None
 
 
 def find_published(experiment: Experiment) -> Published | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, cast
 
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import Experiment, MethodResults
-from aircl.report.published import Published, PublishedMethod, find_published
+from aircl.report.experiments import Cost, Experiment, MethodResults
+from aircl.report.published import Baseline, Published, PublishedMethod, find_published, read_baseline
+from aircl.report.significance import TESTED, contrast
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Column:
         What values are multiplied with to be in that unit.
     better : {"high", "low", ""}
         Which values are marked as best; "" for a fact that is neither good nor bad.
+    extra : bool
+        Whether only the page and the CSV file have it, or who asks for it.
     """
 
     key: str
@@ -35,20 +39,36 @@ class Column:
     unit: str = "%"
     scale: float = 100.0
     better: Literal["high", "low", ""] = "high"
+    extra: bool = False
 
 
 METRICS = (
     Column("A_avg", "A_avg", "Mean of the accuracies at the ends of the phases"),
     Column("A_last", "A_last", "Accuracy after the last phase"),
     Column("A_auc", "A_auc", "Mean of the accuracies that were measured on the way"),
-    Column("forgetting", "forgetting", "How far classes fell below their best earlier accuracy", better="low"),
+    Column("forgetting", "forgetting", "How far classes fell below their best earlier accuracy", better=""),
     Column("head", "head", "Last accuracy of classes with more than 100 training samples"),
     Column("middle", "middle", "Last accuracy of classes with 20 to 100 training samples"),
     Column("tail", "tail", "Last accuracy of classes with fewer than 20 training samples"),
+    Column(
+        "backward_transfer", "BWT", "Backward transfer: last accuracy minus that when it was new", better="", extra=True
+    ),
+    Column(
+        "forward_transfer",
+        "FWT",
+        "Forward transfer: accuracy before a domain comes, above chance",
+        better="",
+        extra=True,
+    ),
+    Column("ECE", "ECE", "Expected calibration error, 15 bins", better="", extra=True),
+    Column("NLL", "NLL", "Negative log-likelihood of the test samples", "", 1.0, "", extra=True),
+    Column("expected_accuracy", "expected", "Accuracy that the method itself expects", better="", extra=True),
 )
 COSTS = (
-    Column("seconds", "time", "Wall time of learning", "s", 1.0, "low"),
-    Column("peak_memory", "memory", "Peak memory of the process", "MB", 1e-6, "low"),
+    Column("seconds", "learning", "Wall time of learning and solving, after a warm-up", "s", 1.0, ""),
+    Column("predict_seconds", "predicting", "Wall time of predicting the test set, all evaluations", "s", 1.0, ""),
+    Column("state_bytes", "state", "What the method saves, without weights of the backbone", "MB", 1e-6, ""),
+    Column("peak_memory", "peak memory", "Largest size of the process that ran this job alone", "MB", 1e-6, ""),
     Column("kept", "kept", "Training samples that the method holds", "", 1.0, ""),
     Column("gamma", "gamma", "Ridge of analytic methods, as used at the end", "", 1.0, ""),
     Column("buffer", "buffer", "Width of the random ReLU buffer", "", 1.0, ""),
@@ -57,8 +77,6 @@ COSTS = (
 # Accuracies of a whole stream, which are measured twice: over samples, and over classes. The others are means over
 # classes by their definition.
 TWICE = ("A_avg", "A_last", "A_auc")
-
-_Cost = Literal["seconds", "peak_memory", "kept", "gamma", "buffer"]
 
 
 @dataclass(frozen=True)
@@ -75,12 +93,15 @@ class Cell:
         The standard error, as it is shown; "" if there is none.
     place : {0, 1, 2}
         1: best of the column, 2: second best.
+    tied : bool
+        Whether it is not to be told from the best of the column; the best is itself if another one is.
     """
 
     value: Estimate
     text: str
     error: str
     place: int = 0
+    tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,13 +113,13 @@ class Line:
     method : MethodResults
     cells : mapping of str to Cell
         By key of the column; what is not known is not there.
-    published : PublishedMethod or None
-        The paper's numbers of the same method.
+    published : tuple of PublishedMethod or None
+        Numbers of others of the same method, one for each source of the comparison.
     """
 
     method: MethodResults
     cells: Mapping[str, Cell]
-    published: PublishedMethod | None
+    published: tuple[PublishedMethod | None, ...]
 
     @property
     def note(self) -> str:
@@ -122,17 +143,25 @@ class Comparison:
     columns : tuple of Column
         Those for which any method has a value.
     lines : tuple of Line
-    published : Published or None
+    published : tuple of Published or Baseline
+        Numbers of others: the paper's, where it has such an experiment, and those of files.
     """
 
     experiment: Experiment
     balanced: bool
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
-    published: Published | None
+    published: tuple[Published | Baseline, ...]
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether any number is marked as not to be told from the best."""
+        return any(cell.tied for line in self.lines for cell in line.cells.values())
 
 
-def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
+def compare(
+    experiment: Experiment, balanced: bool = False, baselines: Sequence[Path] = (), *, extra: bool = False
+) -> Comparison:
     """Put the methods of an experiment side by side.
 
     Parameters
@@ -140,12 +169,17 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     experiment : Experiment
     balanced : bool, default=False
         Means over classes instead of samples, for A_avg, A_last and A_auc.
+    baselines : sequence of path, default=()
+        CSV files with numbers of others: a column `method`, and metrics in per cent, such as `A_last`.
+    extra : bool, default=False
+        Also transfer and calibration.
 
     Returns
     -------
     comparison : Comparison
-        Per column, the best and the second best are marked; numbers that look the same are as good. A single method
-        is not compared.
+        Per column, the best and the second best are marked by what is shown of them. Where single test samples are
+        known, those that cannot be told from the best are marked as that, see `contrast`. A single method is not
+        compared, and bounds are not marked.
 
     Examples
     --------
@@ -162,15 +196,22 @@ def compare(experiment: Experiment, balanced: bool = False) -> Comparison:
     acil 87.00 2
     """
     values = {method.name: _values(method, balanced) for method in experiment.methods}
-    columns = tuple(column for column in (*METRICS, *COSTS) if any(column.key in own for own in values.values()))
+    columns = tuple(
+        column
+        for column in (*METRICS, *COSTS)
+        if any(column.key in own for own in values.values()) and (extra or not column.extra)
+    )
     cells: dict[str, dict[str, Cell]] = {name: {} for name in values}
     for column in columns:
         shown = {name: _cell(column, own[column.key]) for name, own in values.items() if column.key in own}
-        for name, cell in mark(shown, column.better).items():
+        rivals = {name: cell for name, cell in shown.items() if not experiment.method(name).is_bound}
+        marked = tie(experiment, column.key, balanced, mark(rivals, column.better))
+        for name, cell in {**shown, **marked}.items():
             cells[name][column.key] = cell
-    published = find_published(experiment)
+    found = [find_published(experiment), *(read_baseline(path, experiment) for path in baselines)]
+    published = tuple(source for source in found if source is not None)
     lines = tuple(
-        Line(method, cells[method.name], None if published is None else published.beside(method))
+        Line(method, cells[method.name], tuple(source.beside(method) for source in published))
         for method in experiment.methods
     )
     return Comparison(experiment, balanced, columns, lines, published)
@@ -183,7 +224,21 @@ def mark(cells: Mapping[str, Cell], better: str) -> dict[str, Cell]:
     numbers = {name: float(cell.text.replace(",", "")) for name, cell in cells.items()}
     ranked = sorted(set(numbers.values()), reverse=better == "high")
     places = dict(zip(ranked, (1, 2), strict=False))
-    return {name: Cell(cell.value, cell.text, cell.error, places.get(numbers[name], 0)) for name, cell in cells.items()}
+    return {name: replace(cell, place=places.get(numbers[name], 0)) for name, cell in cells.items()}
+
+
+def tie(experiment: Experiment, key: str, balanced: bool, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Return cells with those marked as tied that cannot be told from the best of them."""
+    best = next((name for name, cell in cells.items() if cell.place == 1), None)
+    if best is None or key not in TESTED:
+        return dict(cells)
+    top = max(cells, key=lambda name: cells[name].value.mean)
+    against = {
+        name: contrast(experiment.method(top), experiment.method(name), key, balanced) for name in cells if name != top
+    }
+    tied = {name for name, found in against.items() if found is not None and not found.is_clear}
+    tied |= {top} if tied else set()
+    return {name: replace(cell, tied=name in tied) for name, cell in cells.items()}
 
 
 def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
@@ -193,7 +248,7 @@ def _values(method: MethodResults, balanced: bool) -> dict[str, Estimate]:
         column.key: method.final(f"balanced_{column.key}" if balanced and column.key in TWICE else column.key)
         for column in METRICS
     }
-    found |= {column.key: method.cost(cast(_Cost, column.key)) for column in COSTS}
+    found |= {column.key: method.cost(cast(Cost, column.key)) for column in COSTS}
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -207,8 +262,10 @@ def _cell(column: Column, value: Estimate) -> Cell:
 
 def format_number(column: Column, value: float) -> str:
     """Return a number as tables show it: two decimals, or what a cost needs."""
-    if column.unit == "%" or column.key == "seconds":
+    if column.unit in ("%", "s"):
         return f"{round(value, 2) + 0.0:,.2f}"  # no -0.00
-    if column.key == "gamma":
+    if column.key in ("gamma", "NLL"):
         return f"{value:.4g}"
+    if column.key == "state_bytes":  # from a few kB to many GB
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     return f"{value:,.0f}"

@@ -24,6 +24,7 @@ def long_tail(
     counts: str = "exp_max",
     ratio: float = 1 / 500,
     order: str = "descending",
+    resample: bool = False,
 ) -> list[Indices]:
     """Disjoint phases of classes whose counts fall off from head to tail; the order says which come first.
 
@@ -31,7 +32,8 @@ def long_tail(
     ----------
     labels : array of shape (n,)
     seed : int, default=0
-        Of the shuffled orders, and of the order of the samples inside a phase. It has no say in which samples are kept.
+        Of the shuffled orders, and of the order of the samples inside a phase; with `resample`, of which samples are
+        kept.
     phases : int, default=10
     counts : {"exp_max", "exp", "step", "natural"}, default="exp_max"
         How many samples each class keeps, see `tail_counts`.
@@ -39,6 +41,9 @@ def long_tail(
         The rarest class's count, as a share of the most frequent one's. "natural" has a ratio of its own.
     order : {"descending", "ascending", "shuffled", "shuffled-classes"}, default="descending"
         Head first; tail first; the phases of "descending", shuffled; or all classes shuffled, then cut into phases.
+    resample : bool, default=False
+        Whether every seed draws anew which samples a class keeps, the same in all orders. False: the paper's draw,
+        which is the same for all seeds, so that a standard error over seeds says nothing of it.
 
     Returns
     -------
@@ -48,9 +53,9 @@ def long_tail(
     -----
     Head is class 0, except for "natural", where classes are ranked by how many samples they have.
 
-    Counts belong to classes, and the samples of a class are drawn with a seed of their own that is always 0. So all
-    orders and all seeds stream the same samples, and what a learner that does not depend on the order knows in the
-    end is the same.
+    Counts belong to classes, and the samples of a class are drawn with a seed of their own, which is 0 unless
+    `resample` is set. So all orders of a seed stream the same samples, and what a learner that does not depend on the
+    order knows in the end is the same.
 
     Where classes cannot be dealt evenly the phases nearer to the head have one more: nothing is dropped. The samples
     of a phase arrive in the order of one random permutation of the training set, so an order of classes inside a
@@ -96,7 +101,7 @@ def long_tail(
         groups = [groups[i] for i in rng.permutation(phases)]
     scan = rng.permutation(len(labels))
     chosen = np.zeros(len(labels), bool)
-    chosen[choose_samples(labels, kept)] = True
+    chosen[choose_samples(labels, kept, seed if resample else 0)] = True
     return deal(labels, groups, scan[chosen[scan]])
 
 
@@ -133,9 +138,9 @@ def tail_counts(kind: str, available: npt.NDArray[np.intp], ratio: float, phases
     return np.array([max(1, math.floor(n_max * ratio**power)) for power in decay.tolist()])
 
 
-def choose_samples(labels: Labels, counts: npt.NDArray[np.intp]) -> Indices:
+def choose_samples(labels: Labels, counts: npt.NDArray[np.intp], seed: int = 0) -> Indices:
     """Return the indices of `counts` samples of each class, by the generator and in the order of the public code."""
     starts = np.cumsum(np.unique(labels, return_counts=True)[1])[:-1]
     by_class = np.split(np.argsort(labels, kind="stable"), starts)
-    rng = np.random.RandomState(0)
+    rng = np.random.RandomState(seed)
     return np.concatenate([rng.permutation(own)[:n] for own, n in zip(by_class, counts, strict=True)])

@@ -155,7 +155,7 @@ def describe_scenario(name: str) -> ScenarioInfo:
     --------
     >>> from aircl.scenarios import describe_scenario
     >>> describe_scenario("long-tail").options
-    {'phases': 10, 'counts': 'exp_max', 'ratio': 0.002, 'order': 'descending'}
+    {'phases': 10, 'counts': 'exp_max', 'ratio': 0.002, 'order': 'descending', 'resample': False}
     """
     build = SCENARIOS[name]
     parameters = inspect.signature(build).parameters.values()

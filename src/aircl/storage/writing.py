@@ -51,6 +51,28 @@ def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
             raise OutputError(f"writing {path} would replace the data it is made from. Choose another --output.")
 
 
+def check_own(path: Path, *marks: str) -> None:
+    """Refuse to replace a file that was not asked for by name, unless it is one that we wrote before.
+
+    Parameters
+    ----------
+    path : Path
+    *marks : str
+        What such files are known by; one of them is near the beginning.
+
+    Raises
+    ------
+    OutputError
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            beginning = file.read(4096)
+        if not any(mark.encode() in beginning for mark in marks):
+            raise OutputError(
+                f"{path} is there already, and is not what this command wrote. Move it, or choose another --output."
+            )
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the path of an empty temporary file; what is in it at the end takes the place of `path`.

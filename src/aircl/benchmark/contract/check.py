@@ -13,7 +13,7 @@ from aircl.backbones.backbone import BackboneError
 from aircl.benchmark.contract.exam import Exam
 from aircl.benchmark.contract.laws import LAWS
 from aircl.benchmark.contract.material import prepare_material
-from aircl.benchmark.contract.pupil import Factory, ViolationError, describe
+from aircl.benchmark.contract.pupil import Factory, NotApplicableError, ViolationError, describe
 from aircl.benchmark.contract.randomness import global_randomness
 from aircl.methods import METHODS, IncompatibleError, Method, list_methods
 
@@ -88,8 +88,8 @@ def check_method(
     Notes
     -----
     Samples that a method keeps are found in every array, list and string of bytes that its attributes lead to, and in
-    the files it saves; as given, divided by 255, at length 1, and as encoded. A method that disguises them further, or
-    hides them in a module, is not found out: this is a test for mistakes, not for malice.
+    the files it saves; as given, divided by 255, at length 1, and as encoded. Where they are disguised further, what it
+    saves grows with the rows it has seen; where they are in a module, they are missing in another process.
 
     Examples
     --------
@@ -134,6 +134,8 @@ def _try(exam: Exam, name: str) -> tuple[Result, str]:
         return "passed", LAWS[name](exam)
     except ViolationError as error:
         return "failed", str(error)
+    except NotApplicableError as error:
+        return "skipped", str(error)
     except IncompatibleError as error:
         if name in MAY_DECLINE:
             return "skipped", f"it declines: {error}"

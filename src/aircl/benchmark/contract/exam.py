@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from aircl.benchmark.contract.material import BATCH_SIZE, Material
-from aircl.benchmark.contract.pupil import Factory, Lesson, Pupil, lessons
+from aircl.benchmark.contract.pupil import Factory, Lesson, NotApplicableError, Pupil, lessons
+from aircl.methods import Hints
 from aircl.scenarios import Phase
 from aircl.scenarios.stream import Indices, Labels
 
@@ -32,8 +35,15 @@ class Exam:
         material = self.material
         # A method that trains its backbone trains this copy, not that of the next pupil.
         setup.setdefault("backbone", copy.deepcopy(material.setup.backbone))
+        # .. and notes what it reads of the future.
+        setup.setdefault("hints", Hints(n_classes=len(np.unique(material.train_labels)), n_phases=5))
         changed = dataclasses.replace(material.setup, **setup)
         return Pupil(self.factory, material, changed, material.train_labels if labels is None else labels)
+
+    def need_saving(self) -> None:
+        """Refuse to try a law of saving on a method that says that it cannot be resumed."""
+        if not self.pupil().method.resumable:
+            raise NotApplicableError("it says that it cannot be resumed.")
 
     def course(self, *trains: Indices, batch_size: int = BATCH_SIZE, labels: Labels | None = None) -> list[Lesson]:
         """Return the lessons of some phases; by default those of a class-incremental stream."""

@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aircl.benchmark.contract.comparison import saved_bytes
 from aircl.benchmark.contract.exam import Exam
 from aircl.benchmark.contract.kept_samples import SampleSearch
 from aircl.benchmark.contract.pupil import Pupil, ViolationError, told
 from aircl.methods import IncompatibleError
 from aircl.scenarios import Phase
 from aircl.scenarios.stream import Indices
+
+# Rows of a class after which statistics of it are as large as they get: more than half the width of the buffer.
+FULL = 70
+# Bytes that a further row may cost, as counts have more digits: less than anything that is worth a row.
+SPARE = 2
 
 
 def keeps_what_it_says(exam: Exam) -> str:
@@ -50,6 +56,33 @@ def _keeping(exam: Exam, pupil: Pupil, stream: str) -> tuple[int, int, int]:
                     "them."
                 )
     return kept, pupil.learned, found_at_most
+
+
+def saves_no_more_for_more(exam: Exam) -> str:
+    """Compare what is saved after some rows of three classes, and after twice as many of the same three.
+
+    Statistics need as much room for many rows as for few, once they are full; disguised samples do not.
+    """
+    exam.need_saving()
+    sizes, kept, rows = [], [], []
+    for at_most in (FULL, 2 * FULL):
+        pupil = exam.pupil()
+        train = exam.material.rows_of(0, 1, 2, at_most=at_most)
+        pupil.attend(*exam.course(train))
+        sizes.append(saved_bytes(pupil))
+        kept.append(_claimed(pupil))
+        rows.append(len(train))
+    more, grown = rows[1] - rows[0], sizes[1] - sizes[0]
+    # A sample that it owns up to may be saved as double precision, with a label and a few numbers beside it.
+    wide = max(exam.material.train_inputs[0].size, exam.material.setup.n_features, exam.material.setup.buffer or 0)
+    allowed = SPARE * more + max(0, kept[1] - kept[0]) * (8 * wide + 64)
+    found = f"it saves {sizes[0]:,} bytes after {rows[0]} rows of three classes and {sizes[1]:,} after {rows[1]}"
+    if grown > allowed:
+        raise ViolationError(
+            f"{found}: {grown / more:.1f} bytes more for each further row, while it says that it keeps {kept[1]} "
+            "samples. Count samples in samples_kept, in whatever form they are, or let go of them."
+        )
+    return f"{found}."
 
 
 def leaves_inputs_alone(exam: Exam) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aircl.benchmark.contract.exam import Law
-from aircl.benchmark.contract.keeping import keeps_what_it_says, leaves_inputs_alone
+from aircl.benchmark.contract.keeping import keeps_what_it_says, leaves_inputs_alone, saves_no_more_for_more
 from aircl.benchmark.contract.learning import (
     learns,
     learns_newest,
@@ -19,8 +19,15 @@ from aircl.benchmark.contract.predicting import (
     knows_no_test_label,
     predicting_is_pure,
     predicts_exposed,
+    takes_names_for_names,
 )
-from aircl.benchmark.contract.repeating import is_deterministic, resumes_between_phases, resumes_within_phase
+from aircl.benchmark.contract.repeating import (
+    is_deterministic,
+    resumes_between_phases,
+    resumes_elsewhere,
+    resumes_within_phase,
+    saves_the_same,
+)
 
 LAWS: dict[str, Law] = {
     "learns what it is taught": learns,
@@ -28,6 +35,7 @@ LAWS: dict[str, Law] = {
     "learns online, also when classes come back": learns_online,
     "predicts only exposed classes": predicts_exposed,
     "knows no label that it was not taught": knows_no_test_label,
+    "takes names of classes for names": takes_names_for_names,
     "judges each row by itself": judges_rows_alone,
     "encodes the same however much it learns": encodes_alike,
     "predicting changes nothing": predicting_is_pure,
@@ -37,7 +45,10 @@ LAWS: dict[str, Law] = {
     "takes batches of any size": takes_any_batch,
     "takes new classes at any time, and labels with gaps": takes_labels_with_gaps,
     "is the same again for the same seed": is_deterministic,
+    "saves the same state for the same seed": saves_the_same,
     "goes on identically after a stop between phases": resumes_between_phases,
     "goes on identically after a stop within a phase": resumes_within_phase,
+    "goes on identically in another process": resumes_elsewhere,
     "keeps no more samples than it says": keeps_what_it_says,
+    "saves no more for more samples": saves_no_more_for_more,
 }

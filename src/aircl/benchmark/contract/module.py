@@ -10,7 +10,44 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from aircl.methods import Method
+from aircl.methods import METHODS, Method
+from aircl.methods.registry import load_methods, register_method
+
+
+def load_method_file(path: str | os.PathLike[str]) -> list[str]:
+    r"""Run a Python file and return the names under which it registers methods.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    names : list of str
+        What `register_method` was called with; classes that it was not called for are registered by their own names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aircl.benchmark.contract import load_method_file
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "unit.py")
+    ...     _ = path.write_text("from aircl.methods.prototypes import Ncm\n\nclass UnitNcm(Ncm):\n    'My own.'")
+    ...     load_method_file(path)
+    ['UnitNcm']
+    """
+    load_methods()
+    module = _execute(_checked(path))
+    complete = [own for own in _own_methods(module).values() if not inspect.isabstract(own)]
+    names = [name for name in METHODS if METHODS[name] in complete]
+    for method in complete:
+        if method not in [METHODS[name] for name in names]:
+            register_method(method.__name__)(method)
+            names.append(method.__name__)
+    if not names:
+        raise ValueError(f"{path} defines no method: no class in it is a complete subclass of aircl.methods.Method.")
+    return names
 
 
 def load_method_class(path: str | os.PathLike[str], name: str | None = None) -> type[Method]:
@@ -42,15 +79,9 @@ def load_method_class(path: str | os.PathLike[str], name: str | None = None) -> 
     ...     load_method_class(path).__name__
     'Mine'
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist or is not a file. Give a Python file that defines a Method.")
+    path = _checked(path)
     module = _execute(path)
-    own = {
-        key: value
-        for key, value in vars(module).items()
-        if inspect.isclass(value) and issubclass(value, Method) and value.__module__ == module.__name__
-    }
+    own = _own_methods(module)
     complete = [key for key, value in own.items() if not inspect.isabstract(value)]
     known = f"It defines {', '.join(complete)}." if complete else "It defines no class that can be one."
     if name is not None:
@@ -67,6 +98,22 @@ def load_method_class(path: str | os.PathLike[str], name: str | None = None) -> 
     if len(complete) > 1:
         raise ValueError(f"{path} defines several methods: {', '.join(complete)}. Name the class to be checked.")
     return own[complete[0]]
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist or is not a file. Give a Python file that defines a Method.")
+    return path
+
+
+def _own_methods(module: ModuleType) -> dict[str, type[Method]]:
+    """Return the methods that a module defines, and does not only import."""
+    return {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Method) and value.__module__ == module.__name__
+    }
 
 
 def _execute(path: Path) -> ModuleType:

@@ -13,6 +13,10 @@ from aircl.scenarios.stream import Labels
 
 # With wrong labels taught, at most this many times as good as guessing.
 AT_CHANCE = 2.5
+# Rows of a class from which little is learned, so that who knows more stands out.
+FEW = 4
+# What share of rows may change, as sums and draws by label may be in another order.
+RENAMED = 0.02
 # Products of matrices of other shapes round differently, which may turn a draw between two classes.
 ROUNDING = 0.01
 
@@ -45,6 +49,32 @@ def knows_no_test_label(exam: Exam) -> str:
     if share > AT_CHANCE / 10:
         raise ViolationError(f"{found}; guessing gives 10%, so it gets at test labels by another way than learning.")
     return f"{found}, no better than guessing."
+
+
+def takes_names_for_names(exam: Exam) -> str:
+    """Teach few rows twice, the second time with every class under another name, in the same order of names.
+
+    A name says nothing about a row, so the same classes must be predicted. Who knows the true labels from elsewhere,
+    and uses them where they agree with what is taught, is no longer right about as much.
+    """
+    material = exam.material
+    rows = material.rows_of(*range(10), at_most=FEW)
+    names, truth = 11 + 3 * material.train_labels, 11 + 3 * material.test_labels
+    plain, renamed = exam.pupil(), exam.pupil(names)
+    plain.attend(*exam.course(rows))
+    renamed.attend(*exam.course(rows, labels=names))
+    first, second = 11 + 3 * plain.predict_test(), renamed.predict_test()
+    right = [float(np.mean(answer == truth)) for answer in (first, second)]
+    changed = int(np.count_nonzero(first != second))
+    found = (
+        f"{changed} of {len(first)} test rows get another class when classes are called 11, 14, 17, .. and not 0, 1, 2"
+    )
+    if changed > RENAMED * len(first):
+        raise ViolationError(
+            f"{found}; {right[0]:.0%} are right with the true names and {right[1]:.0%} with others. A name must not "
+            "matter: true labels may come from elsewhere than learn."
+        )
+    return f"{found}."
 
 
 def judges_rows_alone(exam: Exam) -> str:

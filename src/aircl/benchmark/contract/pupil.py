@@ -26,6 +26,10 @@ class ViolationError(Exception):
     """A law is broken; the text says how."""
 
 
+class NotApplicableError(Exception):
+    """A law cannot be tried out on a method; the text says why."""
+
+
 def lessons(labels: Labels, trains: Iterable[Indices], batch_size: int) -> list[Lesson]:
     """Return phases cut into batches, each phase followed by its end; an empty phase is only an end."""
     course: list[Lesson] = []
@@ -114,11 +118,14 @@ class Pupil:
         return None if given is None else np.asarray(given[1], np.float64)
 
     def save(self, directory: Path) -> None:
-        """Write the method to a directory."""
-        told("save", self.method.save, directory)
+        """Write the method to a directory; nothing of one that says that it cannot be resumed."""
+        if self.method.resumable:
+            told("save", self.method.save, directory)
 
     def stopped_and_restored(self) -> Pupil:
-        """Return another pupil with a new method that goes on from what this one saves."""
+        """Return another pupil with a new method that goes on from what this one saves; itself if it cannot be."""
+        if not self.method.resumable:
+            return self
         pupil = Pupil(self.factory, self.material, self.setup, self.labels)
         with TemporaryDirectory() as name:
             self.save(Path(name))

@@ -8,7 +8,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -117,12 +117,14 @@ class NpySource(NamedArrays):
         yield from _mapped_rows(self.path, offset, form, "F" if by_columns else "C", size)
 
 
-def read_arrays(path: Path, names: list[str]) -> dict[str, Array]:
-    """Return arrays of an .npz file as a whole, after a look at how large they are."""
+def read_arrays(path: Path, names: list[str], *, optional: Collection[str] = ()) -> dict[str, Array]:
+    """Return arrays of an .npz file as a whole, after a look at how large they are; optional ones where they are."""
     arrays: dict[str, Array] = {}
     with _opened(path) as archive:
         there = set(archive.namelist())
         for name in names:
+            if f"{name}.npy" not in there and name in optional:
+                continue
             if f"{name}.npy" not in there:
                 raise DataError(f"{path} has no array {name!r}. It is damaged, or of another kind.")
             info = archive.getinfo(f"{name}.npy")

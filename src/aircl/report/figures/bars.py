@@ -78,7 +78,7 @@ def plot_cost(
     what: Literal["seconds", "memory"] = "seconds",
     methods: Iterable[str] | None = None,
 ) -> Axes:
-    """Draw what each method needed: seconds of learning, or megabytes of peak memory of the process.
+    """Draw what each method needed: seconds of learning, or megabytes of what it saves.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def plot_cost(
     drawn = [
         (method, cost)
         for method in chosen(experiment, methods)
-        if (cost := method.cost("seconds" if what == "seconds" else "peak_memory")) is not None
+        if (cost := method.cost("seconds" if what == "seconds" else "state_bytes")) is not None
     ]
     if not drawn:
         raise ValueError(f"{experiment.title}: no method got anywhere, so there is no cost to draw.")
@@ -130,7 +130,7 @@ def plot_cost(
     )
     ax.set_yticks(np.arange(len(drawn)), [method.name for method, _ in drawn])
     ax.invert_yaxis()
-    ax.set_xlabel("seconds of learning" if what == "seconds" else "peak memory of the process (MB)")
+    ax.set_xlabel("seconds of learning" if what == "seconds" else "size of the saved state (MB)")
     ax.set_title(experiment.title, fontsize="medium")
     return ax
 

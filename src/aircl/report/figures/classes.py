@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def plot_confusion(
-    results: Results | npt.NDArray[np.int64], ax: Axes | None = None, *, method: str | None = None
+    results: Results | npt.NDArray[np.int64],
+    ax: Axes | None = None,
+    *,
+    method: str | None = None,
+    seed: int | None = None,
 ) -> Axes:
     """Draw a confusion matrix after the last phase, each row as shares of the class's test samples.
 
@@ -30,12 +34,14 @@ def plot_confusion(
         Where to draw; None: on a new figure of pyplot.
     method : str, default=None
         Whose; None: the first that has one, which is AIR if it ran.
+    seed : int, default=None
+        Of which seed; None: the first. The title says which.
 
     Returns
     -------
     ax : matplotlib Axes
-        With an image of shape (C, C) of shares from 0 to 1, summed over seeds. Classes of an experiment go from the
-        most frequent to the rarest, those of an array as they are.
+        With an image of shape (C, C) of shares from 0 to 1. Classes of an experiment go from the most frequent to the
+        rarest, up to 30 of them with their names, those of an array as they are; counts stand in up to 15 x 15 cells.
 
     Examples
     --------
@@ -46,16 +52,27 @@ def plot_confusion(
     [[0.75, 0.25], [0.0, 1.0]]
     """
     if isinstance(results, np.ndarray):
-        confusion, title, order = results, "", "classes"
+        confusion, title, order, names = results, "", "classes", []
         if confusion.ndim != 2 or confusion.shape[0] != confusion.shape[1] or not confusion.size:
             raise ValueError(f"a confusion matrix has the shape (C, C); got {confusion.shape}.")
     else:
         experiment = as_experiment(results)
-        confusion, title = _confusion_of(experiment, method)
-        order = "class, most frequent first"
+        confusion, title = _confusion_of(experiment, method, seed)
+        order, names = (
+            "class, most frequent first",
+            [experiment.name_of(label) for label in experiment.classes.tolist()],
+        )
     ax = ax or new_axes()
     shares = confusion / np.maximum(1, confusion.sum(axis=1, keepdims=True))
     image = ax.imshow(shares, vmin=0, vmax=1, cmap="Blues", interpolation="nearest")
+    if 0 < len(names) <= 30:
+        place = np.arange(len(names))
+        ax.set_xticks(place, names, rotation=90 if sum(map(len, names)) > 30 else 0)
+        ax.set_yticks(place, names)
+    for row, column in np.argwhere(confusion) if len(confusion) <= 15 else []:
+        dark = shares[row, column] > 0.5
+        text = str(confusion[row, column])
+        ax.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
     ax.set_xlabel(f"predicted {order}")
     ax.set_ylabel(f"true {order}")
     ax.set_title(title, fontsize="medium")
@@ -176,11 +193,14 @@ def _by_class(results: Results, ax: Axes | None, methods: Iterable[str] | None, 
     return ax
 
 
-def _confusion_of(experiment: Experiment, method: str | None) -> tuple[npt.NDArray[np.int64], str]:
+def _confusion_of(experiment: Experiment, method: str | None, seed: int | None) -> tuple[npt.NDArray[np.int64], str]:
     for own in chosen(experiment, None if method is None else [method]):
-        confusion = own.confusion(experiment.classes)
-        if confusion is not None:
-            return confusion, f"{own.name}: {experiment.title}"
+        found = own.confusions(experiment.classes)
+        if found and seed is not None and seed not in found:
+            raise ValueError(f"{own.name} has no seed {seed}. It has {', '.join(map(str, found))}.")
+        if found:
+            which = next(iter(found)) if seed is None else seed
+            return found[which], f"{own.name}, seed {which}: {experiment.title}"
     who = "no method has a" if method is None else f"{method} has no"
     raise ValueError(f"{experiment.title}: {who} confusion matrix. It did not finish, or its details are gone.")
 

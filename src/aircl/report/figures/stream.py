@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_stream(stream_or_counts: Stream | Experiment | RunDirectory | npt.ArrayLike, ax: Axes | None = None) -> Axes:
+def plot_stream(
+    stream_or_counts: Stream | Experiment | RunDirectory | npt.ArrayLike,
+    ax: Axes | None = None,
+    *,
+    class_names: Sequence[str] = (),
+) -> Axes:
     """Draw how many samples of each class each phase of a stream has. A cell without samples stays white.
 
     Parameters
@@ -25,12 +31,14 @@ def plot_stream(stream_or_counts: Stream | Experiment | RunDirectory | npt.Array
         A stream, the results of one experiment (of which the first seed is drawn), or numbers of samples.
     ax : matplotlib Axes, default=None
         Where to draw; None: on a new figure of pyplot.
+    class_names : sequence of str, default=()
+        By label; those of an experiment are known. Without them, labels stand for names.
 
     Returns
     -------
     ax : matplotlib Axes
         Phases from top to bottom. Classes from left to right by the phase that has most of their samples, those that
-        keep to it first; then by their index, by which up to 40 of them are named; last those that never appear. A
+        keep to it first; then by their index; up to 40 of them are named; last those that never appear. A
         colour bar is drawn beside them.
 
     Examples
@@ -52,6 +60,7 @@ def plot_stream(stream_or_counts: Stream | Experiment | RunDirectory | npt.Array
     elif isinstance(stream_or_counts, Experiment | RunDirectory):
         experiment = as_experiment(stream_or_counts)
         counts, name = experiment.stream_counts(), f"{experiment.scenario}: "
+        class_names = class_names or experiment.class_names
     else:
         counts, name = np.asarray(stream_or_counts), ""
     if counts.ndim != 2 or 0 in counts.shape:
@@ -78,7 +87,14 @@ def plot_stream(stream_or_counts: Stream | Experiment | RunDirectory | npt.Array
     ax.yaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     if n_classes <= 40:
         ax.vlines(columns[1:-1], *rows[[0, -1]], color="lightgrey", linewidth=0.5)
-        ax.set_xticks(np.arange(n_classes) + 1, map(str, by_phase), fontsize="small" if n_classes > 20 else None)
+        names = [class_names[label] if label < len(class_names) else str(label) for label in by_phase.tolist()]
+        long = sum(map(len, names)) > 60
+        ax.set_xticks(
+            np.arange(n_classes) + 1,
+            names,
+            fontsize="small" if n_classes > 20 or long else None,
+            rotation=90 if long else None,
+        )
     ax.set_xlabel("classes, by their main phase")
     ax.set_ylabel("phase")
     # Powers of ten, and the largest count in place of one that would touch it.

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  const { experiments, colours } = JSON.parse(document.getElementById("data").textContent);
-  const state = { experiment: 0, metric: "accuracy", hidden: new Set(), pair: [null, null] };
+  const { experiments, colours, tables, ranks } = JSON.parse(document.getElementById("data").textContent);
+  const state = { experiment: 0, metric: "accuracy", hidden: new Set(), pair: [null, null], seeds: [null, null], sort: null, more: false };
   const root = document.documentElement;
   const tooltip = document.getElementById("tooltip");
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -24,7 +24,12 @@
   const colour = (style) => `var(--m${style % colours})`;
   const dashes = (style) => ["none", "7 4", "2 4", "8 3 2 3"][Math.floor(style / colours) % 4];
 
-  // The markers of the matplotlib figures: circle, square, triangle up, diamond, triangle down, plus, cross.
+  // The markers of the matplotlib figures: circle, square, triangle up, diamond, triangle down, plus, cross, triangle
+  // left, triangle right, star, pentagon, hexagon.
+  const regular = (corners, radius) => Array.from({ length: corners }, (_, k) => {
+    const angle = 2 * Math.PI * k / corners;
+    return [radius(k) * Math.sin(angle), -radius(k) * Math.cos(angle)];
+  });
   const marker = (style, x, y, r = 3.6) => {
     const at = (dx, dy) => `${x + dx * r} ${y + dy * r}`;
     const polygon = (...points) => `M${points.map(([dx, dy]) => at(dx, dy)).join("L")}Z`;
@@ -39,6 +44,11 @@
       () => polygon([0, 1.15], [1.1, -.9], [-1.1, -.9]),
       () => polygon(...plus),
       () => polygon(...turned),
+      () => polygon([-1.15, 0], [.9, -1.1], [.9, 1.1]),
+      () => polygon([1.15, 0], [-.9, -1.1], [-.9, 1.1]),
+      () => polygon(...regular(10, (k) => k % 2 ? .55 : 1.35)),
+      () => polygon(...regular(5, () => 1.15)),
+      () => polygon(...regular(6, () => 1.15)),
     ];
     return svg("path", { d: shapes[style % shapes.length](), fill: colour(style), class: "point" });
   };
@@ -301,81 +311,164 @@
       });
     }
     chart.append(svg("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "axis" }),
-      text((box.left + box.right) / 2, box.bottom + 17, `classes by their main phase; up to ${whole.format(most)} samples a cell (logarithmic shades)`));
+      text((box.left + box.right) / 2, box.bottom + 17, `classes by their main phase; up to ${whole.format(most)} samples a cell`),
+      text((box.left + box.right) / 2, box.bottom + 33, "(logarithmic shades)"));
+  };
+
+  /* A point for each method: accuracy over a cost; a line joins those that nothing beats in both. */
+  const scatter = (host, points, options) => {
+    const known = points.filter((one) => one.x > 0);
+    if (!known.length) return empty(host, "No method shown has these values.");
+    const { chart, box } = frame(host, 300, { left: 46, right: 16, top: 12, bottom: 40 }, `${caption(host)}: ${known.map((one) => one.name).join(", ")}`);
+    const costs = known.map((one) => one.x);
+    const xScale = logarithmic(roundedLog(Math.min(...costs) / 1.05, -1), roundedLog(Math.max(...costs) * 1.05, 1), box.left + 8, box.right - 8);
+    const values = known.map((one) => one.y);
+    const [low, high] = rounded(Math.min(...values) - 1, Math.max(...values) + 1, 5);
+    const yScale = linear(low, Math.max(Math.min(high, 100), Math.max(...values)), box.bottom, box.top, 5);
+    yAxis(chart, box, yScale, plain);
+    for (const tick of xScale.ticks) chart.append(text(xScale(tick), box.bottom + 17, plain(tick)));
+    chart.append(svg("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "axis" }),
+      text((box.left + box.right) / 2, box.bottom + 35, `${options.xLabel} (logarithmic scale)`));
+    const front = [];
+    for (const one of known.filter((one) => !one.is_bound).sort((a, b) => a.x - b.x || b.y - a.y)) {
+      if (!front.length || one.y > front.at(-1).y) front.push(one);
+    }
+    chart.append(svg("path", { d: `M${front.map((one) => `${xScale(one.x)} ${yScale(one.y)}`).join("L")}`, class: "front" }));
+    // Names where there is room, to the left where the right edge is near.
+    const placed = known.map((one) => ({ x: xScale(one.x) - 7, y: yScale(one.y) + 4, width: 14, of: one.name }));
+    for (const one of [...known].sort((a, b) => b.y - a.y)) {
+      const [x, y] = [xScale(one.x), yScale(one.y)];
+      const point = marker(one.style, x, y, 6);
+      if (one.is_bound) { point.style.fill = "none"; point.style.stroke = colour(one.style); point.style.strokeWidth = 2; }
+      const left = x > box.right - 80;
+      const name = { x: left ? x - 10 - 6.4 * one.name.length : x + 10, y: y + 4, width: 6.4 * one.name.length };
+      const group = svg("g", { "data-method": one.name }, point);
+      if (!placed.some((other) => other.of !== one.name && Math.abs(other.y - name.y) < 12 && other.x < name.x + name.width && name.x < other.x + other.width)) {
+        placed.push(name);
+        group.append(text(left ? x - 10 : x + 10, name.y, one.name, left ? "end" : "start", "value"));
+      }
+      hover(group, one.name, [["last accuracy", percent(one.y)], [options.what, `${plain(one.x)} ${options.unit}`]]);
+      chart.append(group);
+    }
+  };
+
+  /* Mean ranks over streams, the best on top; bars join what cannot be told apart. */
+  const rankChart = (host) => {
+    const { methods, ranks: means, critical_difference: width, p, streams } = ranks;
+    const row = 24;
+    const wide = Math.max(...methods.map((name) => name.length)) * 7 + 14;
+    const { chart, box } = frame(host, row * methods.length + 56, { left: Math.min(wide, 160), right: 20, top: 8, bottom: 44 }, `${caption(host)}: ${methods.join(", ")}`);
+    const scale = linear(1, methods.length, box.left + 6, box.right - 6, methods.length, true);
+    for (const tick of scale.ticks) {
+      chart.append(svg("line", { x1: scale(tick), x2: scale(tick), y1: box.top, y2: box.bottom, class: "grid" }), text(scale(tick), box.bottom + 16, String(tick)));
+    }
+    let reached = -1;
+    means.forEach((mean, k) => {
+      const last = means.findLastIndex((other) => other - mean <= width);
+      const y = box.top + row * (k + 0.5);
+      if (last > reached && last > k) {
+        chart.append(svg("line", { x1: scale(mean), x2: scale(means[last]), y1: y + 8, y2: y + 8, class: "clique" }));
+      }
+      reached = Math.max(reached, last);
+      const style = experiments.flatMap((one) => one.methods).find((one) => one.name === methods[k])?.style ?? 0;
+      const group = svg("g", {}, text(box.left - 10, y + 4, methods[k], "end", "value"), marker(style, scale(mean), y, 5));
+      hover(group, methods[k], [["mean rank", mean.toFixed(2)]]);
+      chart.append(group);
+    });
+    chart.append(text((box.left + box.right) / 2, box.bottom + 36, `mean rank over ${streams} streams; critical difference ${width.toFixed(2)}, Friedman p = ${plain(p)}`));
   };
 
   // -- confusion matrices --
-  const withConfusion = () => current().methods.filter((method) => method.confusion);
+  const withConfusion = () => current().methods.filter((method) => method.confusion.length);
   const drawConfusion = (host, side) => {
     const method = withConfusion().find((one) => one.name === state.pair[side]);
-    const canvas = host.querySelector("canvas");
     const output = host.querySelector("output");
-    all(".matrix i, .matrix span", host).forEach((line) => line.remove());
-    canvas.parentElement.hidden = document.querySelector(".ramp").hidden = !method;
-    if (!method) { output.textContent = "No finished method has one."; return; }
+    document.querySelector(".ramp").hidden = !method;
+    if (!method) { output.textContent = ""; return empty(host, "No finished method has one."); }
     const { classes } = current();
+    const [seed, cells] = method.confusion.find(([seed]) => String(seed) === String(state.seeds[side])) ?? method.confusion[0];
     const size = classes.length;
-    const counts = expand(method.confusion, size * size);
+    const counts = expand(cells, size * size);
     const totals = classes.map((_, r) => counts.subarray(r * size, (r + 1) * size).reduce((sum, n) => sum + n, 0));
-    canvas.width = canvas.height = size;
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(size, size);
-    const rgb = getComputedStyle(root).getPropertyValue("--ramp").split(",").map(Number);
-    let right = 0;
-    counts.forEach((n, i) => {
-      const r = Math.floor(i / size);
-      if (r === i % size) right += totals[r] ? n / totals[r] : 0;
-      image.data.set([...rgb, totals[r] ? 255 * Math.sqrt(n / totals[r]) : 0], 4 * i);
-    });
-    context.putImageData(image, 0, 0);
+    const right = totals.reduce((sum, total, r) => sum + (total ? counts[r * size + r] / total : 0), 0);
     output.textContent = `class-balanced accuracy ${percent(100 * right / totals.filter(Boolean).length)}`;
-    canvas.setAttribute("aria-label", `Confusion matrix of ${method.name}, ${size} classes, ${output.textContent}`);
+    // Names where they can be read, cut where they are long.
+    const named = size <= 30;
+    const short = (name) => name.length > 14 ? `${name.slice(0, 13)}…` : name;
+    const names = classes.map(short);
+    const room = named ? Math.min(100, 12 + 6.6 * Math.max(...names.map((name) => name.length))) : 14;
+    const turned = named && Math.max(...names.map((name) => name.length)) > 3;
+    const width = Math.min(600, host.clientWidth);
+    const side_ = width - room - 8;
+    const { chart } = frame(host, side_ + 24 + (turned ? room : 24), { left: room, right: 8, top: 20, bottom: 20 }, `Confusion matrix of ${method.name}, seed ${seed}, ${size} classes, ${output.textContent}`);
+    const [left, top, cell] = [room, 20, side_ / size];
+    chart.append(svg("rect", { x: left, y: top, width: side_, height: side_, class: "ground" }));
+    counts.forEach((n, i) => {
+      if (!n) return;
+      const [r, c] = [Math.floor(i / size), i % size];
+      const share = n / totals[r];
+      chart.append(svg("rect", { x: left + c * cell, y: top + r * cell, width: cell + .3, height: cell + .3, fill: ramp(share, .5), class: "cell" }));
+      if (cell >= 20) chart.append(text(left + (c + .5) * cell, top + (r + .5) * cell + 4, whole.format(n), "middle", Math.sqrt(share) > .55 ? "inverse" : "value"));
+    });
+    names.forEach((name, k) => {
+      if (!named) return;
+      const middle = left + (k + .5) * cell;
+      chart.append(text(left - 6, top + (k + .5) * cell + 4, name, "end"));
+      const below = text(middle, top + side_ + 16, name, turned ? "end" : "middle");
+      if (turned) below.setAttribute("transform", `rotate(-60 ${middle} ${top + side_ + 14})`);
+      chart.append(below);
+    });
     for (const { from, at, label } of divides()) {
-      const name = html("span", "", label);
-      name.style.left = `${100 * (at + 0.5) / size}%`;
-      canvas.parentElement.append(name);
+      chart.append(text(left + (at + .5) * cell, 12, label));
       if (from == null) continue;
-      for (const [name, edge] of [["down", "left"], ["across", "top"]]) {
-        const line = html("i", name);
-        line.style[edge] = `${100 * (from + 0.5) / size}%`;
-        canvas.parentElement.append(line);
-      }
+      const place = (from + .5) * cell;
+      chart.append(svg("line", { x1: left + place, x2: left + place, y1: top - 14, y2: top + side_, class: "divide" }),
+        svg("line", { x1: left, x2: left + side_, y1: top + place, y2: top + place, class: "divide" }));
     }
-    let cell = [0, 0];
+    let at = [0, 0];
     const tell = (row, column, x, y) => {
       const n = counts[row * size + column];
-      showTooltip(`${method.name}: true ${classes[row]}, predicted ${classes[column]}`, [
+      showTooltip(`${method.name}, seed ${seed}: true ${classes[row]}, predicted ${classes[column]}`, [
         ["test samples", `${whole.format(n)} of ${whole.format(totals[row])}`],
         ["share", totals[row] ? percent(100 * n / totals[row]) : "–"],
         ["training samples", `${plain(current().counts[row])} / ${plain(current().counts[column])}`],
       ], x, y);
     };
     const within = (value) => Math.max(0, Math.min(size - 1, value));
-    canvas.onpointermove = (event) => {
-      const at = canvas.getBoundingClientRect();
-      cell = [within(Math.floor((event.clientY - at.top) / at.height * size)), within(Math.floor((event.clientX - at.left) / at.width * size))];
-      tell(...cell, event.clientX, event.clientY);
-    };
-    canvas.onpointerleave = canvas.onblur = hideTooltip;
-    canvas.onkeydown = (event) => {
+    chart.addEventListener("pointermove", (event) => {
+      const place = chart.getBoundingClientRect();
+      at = [within(Math.floor((event.clientY - place.top - top) / cell)), within(Math.floor((event.clientX - place.left - left) / cell))];
+      tell(...at, event.clientX, event.clientY);
+    });
+    chart.addEventListener("pointerleave", hideTooltip);
+    chart.addEventListener("blur", hideTooltip);
+    chart.setAttribute("tabindex", "0");
+    chart.addEventListener("keydown", (event) => {
       const step = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key];
       if (!step) return;
       event.preventDefault();
-      cell = cell.map((value, i) => within(value + step[i]));
-      const at = canvas.getBoundingClientRect();
-      tell(...cell, at.left + (cell[1] + 0.5) / size * at.width, at.top + (cell[0] + 0.5) / size * at.height);
-    };
+      at = at.map((value, i) => within(value + step[i]));
+      const place = chart.getBoundingClientRect();
+      tell(...at, place.left + left + (at[1] + .5) * cell, place.top + top + (at[0] + .5) * cell);
+    });
   };
   const chooseConfusions = () => {
     const names = withConfusion().map((method) => method.name);
     const wanted = [state.pair[0] ?? "acil", state.pair[1] ?? "air"];
     const free = names.filter((name) => !wanted.includes(name));
     state.pair = wanted.map((name) => names.includes(name) ? name : free.shift() ?? names[0] ?? null);
-    all("figcaption select").forEach((select, side) => {
+    all("figcaption select[data-what=method]").forEach((select, side) => {
       select.replaceChildren(...names.map((name) => new Option(name, name, false, name === state.pair[side])));
       select.disabled = !names.length;
     });
+    chooseSeeds();
   };
+  const chooseSeeds = () => all("figcaption select[data-what=seed]").forEach((select, side) => {
+    const seeds = (withConfusion().find((one) => one.name === state.pair[side])?.confusion ?? []).map(([seed]) => String(seed));
+    if (!seeds.includes(String(state.seeds[side]))) state.seeds[side] = seeds[0] ?? null;
+    select.replaceChildren(...seeds.map((seed) => new Option(seed, seed, false, seed === String(state.seeds[side]))));
+    select.disabled = seeds.length < 2;
+  });
 
   // Where head, middle and tail begin, in classes from the most frequent to the rarest.
   const divides = () => {
@@ -410,11 +503,80 @@
     stream: streamMap,
     seconds: (host) => horizontalBars(host, shown().filter((method) => method.seconds).map((method) => ({ name: method.name, style: method.style, value: method.seconds })), "s"),
     memory: (host) => horizontalBars(host, shown().filter((method) => method.memory).map((method) => ({ name: method.name, style: method.style, value: method.memory })), "MB"),
+    pareto_seconds: (host) => scatter(host, costs("seconds"), { xLabel: "seconds of learning", what: "learning", unit: "s" }),
+    pareto_state: (host) => scatter(host, costs("memory"), { xLabel: "state, MB", what: "state", unit: "MB" }),
+    ranks: rankChart,
     confusion: (host) => drawConfusion(host, host.dataset.side === "left" ? 0 : 1),
+  };
+  const costs = (key) => shown().filter((method) => method[key] && method.last[state.metric])
+    .map((method) => ({ ...method, x: method[key][0], y: method.last[state.metric][0] }));
+
+  // -- who is best, of the methods that are shown --
+  const headline = () => {
+    const host = document.querySelectorAll("section.comparison")[state.experiment]?.querySelector("[data-headline]");
+    if (!host) return;
+    const ranked = shown().filter((one) => !one.is_bound && one.last[state.metric]).sort((a, b) => b.last[state.metric][0] - a.last[state.metric][0]);
+    const [best, next] = ranked;
+    if (!best) return host.replaceChildren("No method is shown that finished.");
+    const kind = state.metric === "accuracy" ? "accuracy" : "class-balanced accuracy";
+    const parts = [html("b", "", best.name), ` ends at ${best.last[state.metric][0].toFixed(2)} % ${kind}`];
+    const against = (other) => {
+      const found = current().contrasts[state.metric].find(([a, b]) => (a === best.name && b === other.name) || (b === best.name && a === other.name));
+      if (!found) return null;
+      const [a, , , low, high, clear] = found;
+      return a === best.name ? { low, high, clear } : { low: -high, high: -low, clear };
+    };
+    if (next) {
+      const lead = best.last[state.metric][0] - next.last[state.metric][0];
+      const test = against(next);
+      const { n_test: total } = current();
+      const samples = state.metric === "accuracy" && total ? ` (${(lead * total / 100).toFixed(1).replace(/\.0$/, "")} of ${whole.format(total)} test samples)` : "";
+      parts.push(", ", html("b", "", `${lead.toFixed(1)} points`), `${samples} above the runner-up, ${next.name}`);
+      if (test) {
+        parts.push(`: 95 % interval ${test.low.toFixed(1)} to ${test.high.toFixed(1)}, `, html("b", "", test.clear ? "a clear difference" : "not to be told apart"));
+        const equal = ranked.slice(1).filter((other) => against(other)?.clear === false).length;
+        if (equal > 1) parts.push(`, like ${equal - 1} more`);
+      }
+    }
+    const acil = ranked.find((one) => one.name === "acil");
+    if (acil && acil !== best && acil !== next) parts.push(`. It is ${(best.last[state.metric][0] - acil.last[state.metric][0]).toFixed(1)} points above acil`);
+    host.replaceChildren(...parts, ".");
+  };
+
+  // -- downloads --
+  const save = (name, type, content) => {
+    const link = html("a");
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const fileName = (...parts) => parts.filter(Boolean).join("-").replace(/[^\w+.-]+/g, "_");
+  // Colours and fonts come from the style sheet, which a file of its own does not have.
+  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
+  const asFile = (chart) => {
+    const copy = chart.cloneNode(true);
+    const [from, to] = [[chart, ...chart.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
+    from.forEach((element, k) => {
+      const style = getComputedStyle(element);
+      for (const name of KEPT) {
+        to[k].removeAttribute(name);
+        to[k].style.setProperty(name, style.getPropertyValue(name));
+      }
+    });
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("width", chart.viewBox.baseVal.width);
+    const ground = svg("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor });
+    copy.prepend(ground);
+    return new XMLSerializer().serializeToString(copy);
   };
   const draw = () => {
     hideTooltip();
-    if (experiments.length) all("figure[data-chart]").forEach((host) => charts[host.dataset.chart](host));
+    if (!experiments.length) return;
+    all("figure[data-chart]").forEach((host) => charts[host.dataset.chart](host));
+    all("tbody tr[data-method]").forEach((row) => { row.hidden = state.hidden.has(row.dataset.method); });
+    headline();
+    remember();
   };
 
   // -- table --
@@ -422,13 +584,14 @@
     const value = cell.dataset.value ?? cell.dataset[document.body.dataset.accuracy];
     return cell.tagName === "TH" ? cell.textContent.trim().toLowerCase() : value == null ? null : Number(value);
   };
-  const sort = (header) => {
+  const sort = (header, wanted) => {
     const table = header.closest("table");
     const index = [...header.parentElement.children].indexOf(header);
     // Numbers begin with the largest, names with the first.
     const first = index === 0 ? "ascending" : "descending";
     const second = index === 0 ? "descending" : "ascending";
-    const direction = header.getAttribute("aria-sort") === first ? second : first;
+    const direction = wanted ?? (header.getAttribute("aria-sort") === first ? second : first);
+    if (header.dataset.key) state.sort = [header.dataset.key, direction];
     all("th[aria-sort]", table).forEach((other) => other.setAttribute("aria-sort", other === header ? direction : "none"));
     const sign = direction === "ascending" ? 1 : -1;
     const rows = all("tbody tr", table).map((row) => ({ row, key: sortKey(row.children[index]) }));
@@ -440,7 +603,7 @@
   };
 
   // -- controls --
-  all("table.sortable th button").forEach((button) => button.addEventListener("click", () => sort(button.parentElement)));
+  all("table.sortable th button").forEach((button) => button.addEventListener("click", () => { sort(button.parentElement); remember(); }));
   all("[data-style]").forEach((element) => element.prepend(swatch(Number(element.dataset.style))));
   const toggle = (button, show) => {
     button.setAttribute("aria-pressed", String(show));
@@ -459,8 +622,10 @@
     state.metric = input.value === "sample" ? "accuracy" : "balanced_accuracy";
     draw();
   }));
-  all("figcaption select").forEach((select, side) => select.addEventListener("change", () => {
-    state.pair[side] = select.value;
+  all("figcaption select").forEach((select) => select.addEventListener("change", () => {
+    const side = select.dataset.side === "left" ? 0 : 1;
+    state[select.dataset.what === "method" ? "pair" : "seeds"][side] = select.value;
+    chooseSeeds();
     draw();
   }));
   const choose = (index) => {
@@ -473,11 +638,62 @@
     draw();
   };
   all(".experiments button").forEach((button, i) => button.addEventListener("click", () => choose(i)));
+  const showMore = (more) => {
+    state.more = more;
+    document.body.classList.toggle("more", more);
+    all("[data-more]").forEach((button) => { button.setAttribute("aria-pressed", String(more)); button.textContent = more ? "Fewer columns" : "More columns"; });
+    // A heading over several columns is as wide as those that are shown.
+    all(".groups .ours").forEach((head) => { head.colSpan = all("tr:last-child th:not(.published)", head.closest("thead")).filter((th) => getComputedStyle(th).display !== "none").length - 2; });
+  };
+  all("[data-more]").forEach((button) => button.addEventListener("click", () => { showMore(!state.more); remember(); }));
+  all("[data-table]").forEach((button) => button.addEventListener("click", () => {
+    const kind = button.dataset.table;
+    save(`${fileName(current().title)}.${kind}`, "text/plain", tables[state.experiment][kind]);
+  }));
+  all("figure[data-chart]").forEach((host) => {
+    const button = html("button", "plain save", "SVG");
+    button.type = "button";
+    button.setAttribute("aria-label", `Download as SVG: ${host.querySelector("figcaption b")?.textContent ?? "confusion matrix"}`);
+    button.addEventListener("click", () => {
+      const chart = host.querySelector("svg.chart");
+      const which = host.dataset.side ? state.pair[host.dataset.side === "left" ? 0 : 1] : "";
+      if (chart) save(`${fileName(current().title, host.dataset.chart, which)}.svg`, "image/svg+xml", asFile(chart));
+    });
+    host.querySelector("figcaption").append(button);
+  });
+
+  // -- what is shown is in the address, so that it can be passed on --
+  const VIEW = "#view:";
+  const remember = () => {
+    const view = new URLSearchParams();
+    if (state.experiment) view.set("experiment", state.experiment);
+    if (state.metric !== "accuracy") view.set("accuracy", "balanced");
+    if (state.hidden.size) view.set("hide", [...state.hidden].join(","));
+    if (state.sort) view.set("sort", state.sort.join(" "));
+    if (state.more) view.set("more", "1");
+    const text = view.toString();
+    if (text || location.hash.startsWith(VIEW)) history.replaceState(null, "", text ? VIEW + text : location.pathname);
+  };
+  const recall = () => {
+    if (!location.hash.startsWith(VIEW)) return;
+    const view = new URLSearchParams(location.hash.slice(VIEW.length));
+    const index = Number(view.get("experiment") ?? 0);
+    if (experiments[index]) state.experiment = index;
+    const hidden = (view.get("hide") ?? "").split(",");
+    all("[data-toggle]").forEach((chip) => { if (hidden.includes(chip.dataset.toggle)) toggle(chip, false); });
+    if (view.get("accuracy") === "balanced") {
+      state.metric = "balanced_accuracy";
+      document.body.dataset.accuracy = "balanced";
+      document.querySelector("input[name=accuracy][value=balanced]").checked = true;
+    }
+    const [key, direction] = (view.get("sort") ?? "").split(" ");
+    all("table.sortable th[data-key]").filter((header) => header.dataset.key === key).forEach((header) => sort(header, direction));
+    if (view.get("more")) state.more = true;
+  };
 
   const theme = document.getElementById("theme");
   const paint = () => {
-    const dark = root.dataset.theme === "dark";
-    theme.setAttribute("aria-pressed", String(dark));
+    theme.textContent = root.dataset.theme === "dark" ? "Use light colours" : "Use dark colours";
     all(".ramp i").forEach((bar) => { bar.style.background = `linear-gradient(90deg, ${[0, .25, .5, .75, 1].map((share) => ramp(share, 1)).join(",")})`; });
     all(".ramp .ticks").forEach((ticks) => { ticks.textContent = "0 to 100 %, shades by the square root"; });
     draw();
@@ -487,6 +703,7 @@
     try { localStorage.setItem("aircl-theme", root.dataset.theme); } catch { /* then the next page asks the system again */ }
     paint();
   });
+  all('a[href="#about"]').forEach((link) => link.addEventListener("click", () => { document.getElementById("facts").open = true; }));
 
   let width = innerWidth;
   addEventListener("resize", () => {
@@ -494,6 +711,10 @@
   });
   addEventListener("beforeprint", draw);
   addEventListener("scroll", hideTooltip, { passive: true });
-  if (experiments.length) choose(0);
+  if (experiments.length) {
+    recall();
+    showMore(state.more);
+    choose(state.experiment);
+  }
   paint();
 })();
