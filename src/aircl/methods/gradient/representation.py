@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.functional import cosine_similarity, cross_entropy, linear, normalize
 from torch.utils.hooks import RemovableHandle
 
+from aircl.backbones.device import send
 from aircl.backbones.vit import VisionTransformer
 from aircl.methods.gradient.optimiser import Optimiser
 
@@ -121,7 +122,7 @@ class Adapter(nn.Module):
         """Return what is added to tokens of shape (n, t, width)."""
         inner = linear(tokens, self.down, self.down_bias).relu()
         if self.training:
-            kept = torch.rand(inner.shape, generator=self.generator) >= self.dropout
+            kept = send(torch.rand(inner.shape, generator=self.generator), inner.device) >= self.dropout
             inner = inner * kept / (1 - self.dropout)
         return self.scale * linear(inner, self.up, self.up_bias)
 
