@@ -52,6 +52,7 @@ def departures(estimator):
         *(AIRClassifier(store=store, expansion=RandomReLU(64, random_state=0)) for store in STORES),
         AIRClassifier(0.01, expansion=GaussianKernel(64, sigma=3, random_state=0)),
         AIRClassifier(store="shared", expansion=GaussianKernel(64, sigma=3, random_state=0)),
+        AIRClassifier(calibrate=True),
         AIRClassifier(weighting=0.5, scale="balanced"),
         AIRClassifier(0.1, weighting="effective", scale="none"),
         *(ACILClassifier(store=store) for store in STORES),

@@ -18,6 +18,8 @@ class ACILClassifier(AnalyticClassifier):
         All three are exact for uniform weights; `shared` is the smallest, `per-class` can forget whole classes.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
+    calibrate : bool, default=False
+        Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
@@ -51,11 +53,13 @@ class ACILClassifier(AnalyticClassifier):
         *,
         store: str = "shared",
         expansion: Any = None,
+        calibrate: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.gamma = gamma
         self.store = store
         self.expansion = expansion
+        self.calibrate = calibrate
         self.memory_limit = memory_limit
         self.random_state = random_state

@@ -28,6 +28,8 @@ class AIRClassifier(AnalyticClassifier):
         for phases that share no class.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`. It is cloned, and fitted on the first batch.
+    calibrate : bool, default=False
+        Add an intercept and make probabilities reliable, both from the statistics alone; see Notes.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
@@ -39,6 +41,8 @@ class AIRClassifier(AnalyticClassifier):
         Labels seen or declared, sorted.
     coef_ : array of shape (C, f)
     class_count_, class_weight_ : arrays of shape (C,)
+    intercept_ : array of shape (C,)
+    temperature_ : float
     gamma_ : float
     gamma_path_ : GammaPath
     expansion_ : fitted transformer or None
@@ -47,8 +51,14 @@ class AIRClassifier(AnalyticClassifier):
 
     Notes
     -----
-    Learning n rows costs O(n f^2), a solve O(f^3 / 3 + C f^2). There is no intercept: as in the paper, a buffer such as
-    `RandomReLU` gives the features a common direction; centred raw features may want a column of ones.
+    Learning n rows costs O(n f^2), a solve O(f^3 / 3 + C f^2). The regression has no intercept: as in the paper, a
+    buffer such as `RandomReLU` gives the features a common direction; centred raw features may want a column of ones.
+
+    With calibrate=True, scores of new samples are simulated from the statistics, and an intercept and a temperature are
+    chosen by their log-loss, every class weighing what it weighs in the regression. `predict_proba` is then what the
+    simulation makes it, and `expected_accuracy` tells how often it was right. It assumes that new samples of a class
+    are distributed as those learned, independent of each other. Order, splits, merging and saving change nothing beyond
+    rounding; `set_params(calibrate=...)` needs no learning anew. Cost: see `aircl.engine.calibration`.
 
     X may be a torch tensor: then everything is computed on its device, and scores, probabilities, `coef_`,
     `class_count_`, `class_weight_` and predictions (unless labels are strings) are tensors there. A learner holds one
@@ -87,6 +97,7 @@ class AIRClassifier(AnalyticClassifier):
         scale: str = "mean",
         store: str = "per-class",
         expansion: Any = None,
+        calibrate: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -95,5 +106,6 @@ class AIRClassifier(AnalyticClassifier):
         self.scale = scale
         self.store = store
         self.expansion = expansion
+        self.calibrate = calibrate
         self.memory_limit = memory_limit
         self.random_state = random_state

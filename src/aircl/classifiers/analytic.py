@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from aircl.classifiers.linear import LinearClassifier, check_gamma
-from aircl.engine import STORES, GammaPath, Ridge, Statistics, StoreError
+from aircl.engine import STORES, ExpectedAccuracy, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
 from aircl.engine.memory import parse_bytes
 from aircl.engine.weighting import (
@@ -29,6 +31,7 @@ class AnalyticClassifier(LinearClassifier):
     scale: str
     store: str
     expansion: Any
+    calibrate: bool
     memory_limit: int | str | None
     random_state: Any
 
@@ -38,7 +41,7 @@ class AnalyticClassifier(LinearClassifier):
     def _rule(self) -> Ridge:
         # A copy, so that a mapping that is changed in place is noticed.
         weighting = dict(self.weighting) if isinstance(self.weighting, Mapping) else self.weighting
-        return Ridge(self.gamma, weighting, self.scale)
+        return Ridge(self.gamma, weighting, self.scale, bool(self.calibrate))
 
     def _check_parameters(self) -> None:
         check_weighting(self.weighting, self.scale)
@@ -49,6 +52,8 @@ class AnalyticClassifier(LinearClassifier):
                 f"store={self.store!r}, but this learner has learned into {self._learner.state.statistics.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
             )
+        if not isinstance(self.calibrate, bool | np.bool_):
+            raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
         parse_bytes(self.memory_limit)
         check_gamma(self.gamma, "auto", zero=True)
 
@@ -85,12 +90,49 @@ class AnalyticClassifier(LinearClassifier):
             raise AttributeError(f"gamma_path_ exists only for gamma='auto', not for gamma={self.gamma!r}.")
         return path
 
+    @property
+    def intercept_(self) -> Array:
+        """What is added to the scores of every class, shape (C,); zeros unless calibrate=True."""
+        current = self._current("intercept_")
+        pi, b = current.solution.pi, current.solution.b
+        return self._by_class(self._backend.asarray(np.zeros(len(pi))) if b is None else b, current._solved.labels)
+
+    @property
+    def temperature_(self) -> float:
+        """What scores are divided by before the softmax."""
+        temperature: float = self._solution("temperature_").temperature
+        return temperature
+
+    def expected_accuracy(self) -> ExpectedAccuracy:
+        """Return the accuracy to expect on new samples, from the statistics alone; for calibrate=True.
+
+        It assumes that new samples of a class are distributed as those that were learned. Of a class with few samples
+        the scatter is taken from all classes.
+
+        Returns
+        -------
+        expected : ExpectedAccuracy
+            All NaN if there is one sample of every class, of which no scatter is known.
+        """
+        current = self._current()
+        found, labels = current.solution.calibration, current._solved.labels
+        if found is None:
+            raise ValueError("calibrate=False has no expected accuracy. Call set_params(calibrate=True) first.")
+        right = found.predicted[:, 0]
+        per_class = np.full(len(labels.classes), np.nan)
+        per_class[labels.columns] = right[labels.order]
+        slot, column = np.nonzero(found.predicted[:, 1:] > 0)
+        share = found.predicted[slot, column + 1]
+        true, taken_for = labels.seen[slot], labels.seen[found.rivals[slot, column + 1]]
+        by_share = np.lexsort((taken_for, true, -share))
+        pairs = zip(*(values[by_share].tolist() for values in (true, taken_for, share)), strict=True)
+        return ExpectedAccuracy(float(found.share @ right), per_class, list(pairs))
+
     # -- prediction --
     def predict_proba(self, X: Any) -> Array:
-        """Return a softmax of the scores. It ranks classes; it is not calibrated.
+        """Return a softmax of the scores, to be believed for calibrate=True; otherwise it only ranks classes.
 
-        The temperature is the class-wise leave-one-out error per output, from the statistics alone. Wrap the
-        classifier in `sklearn.calibration.CalibratedClassifierCV` where probabilities have to be right.
+        Without calibration the temperature is the class-wise leave-one-out error per output.
 
         Parameters
         ----------
@@ -101,3 +143,17 @@ class AnalyticClassifier(LinearClassifier):
         p : array of shape (n_samples, n_classes)
         """
         return self._query(X).predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of `predict_proba`, also where a probability rounds to 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_p : array of shape (n_samples, n_classes)
+            -inf for classes not seen yet.
+        """
+        return self._query(X).predict_log_proba(X)

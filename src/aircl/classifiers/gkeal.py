@@ -46,6 +46,7 @@ class GKEALClassifier(AnalyticClassifier):
     weighting: ClassVar[str] = "uniform"  # type: ignore[misc]
     scale: ClassVar[str] = "mean"  # type: ignore[misc]
     store: ClassVar[str] = "shared"  # type: ignore[misc]
+    calibrate: ClassVar[bool] = False  # type: ignore[misc]
     memory_limit: ClassVar[None] = None  # type: ignore[misc]
 
     def __init__(

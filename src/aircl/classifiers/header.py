@@ -75,6 +75,7 @@ class Parameters(TypedDict, total=False):
     sigma: float | str
     spread: str
     normalize: bool
+    calibrate: bool
     rounds: int
 
 

@@ -131,10 +131,27 @@ class Snapshot:
         -------
         p : array of shape (n_samples, n_classes)
         """
-        X, backend = self._solved.inputs.check(X), self._backend
+        X = self._solved.inputs.check(X)
+        return self._with_unseen([self._backend.softmax(logits) for logits in self._logits(X)], X, 0.0)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities, which do not vanish where a probability rounds to 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_p : array of shape (n_samples, n_classes)
+            -inf for classes not seen yet.
+        """
+        X = self._solved.inputs.check(X)
+        return self._with_unseen([self._backend.log_softmax(logits) for logits in self._logits(X)], X, -np.inf)
+
+    def _logits(self, X: Any) -> Iterator[Array]:
         temperature = self.solution.temperature
-        blocks = [backend.softmax(backend.double(scores) / temperature) for scores in self._scores(X)]
-        return self._with_unseen(blocks, X, 0.0)
+        return (self._backend.double(scores) / temperature for scores in self._scores(X))
 
     def _scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""

@@ -1,6 +1,7 @@
 """Exact, additive statistics and the closed-form solution: AIR without files or estimators."""
 
 from aircl.engine.air import PerClass
+from aircl.engine.calibration import ExpectedAccuracy
 from aircl.engine.gamma import GammaPath
 from aircl.engine.learner import Learner, Rule, Solution
 from aircl.engine.means import Shared
@@ -14,6 +15,7 @@ STORES: dict[str, type[Statistics]] = {store.name: store for store in (Pooled, P
 
 __all__ = [
     "STORES",
+    "ExpectedAccuracy",
     "GammaMemory",
     "GammaPath",
     "Learner",

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack
-from scipy.special import log_ndtr, softmax
+from scipy.special import log_ndtr, log_softmax, softmax
 
 # A tensor goes by this name too: the engine uses of an array only what the two have in common, or a backend's methods.
 Array = npt.NDArray[Any]
@@ -166,6 +166,10 @@ class NumpyBackend:
     def softmax(self, A: Array) -> Array:
         """Return the softmax of every row."""
         return np.asarray(softmax(A, axis=1))
+
+    def log_softmax(self, A: Array) -> Array:
+        """Return the logarithms of the softmax of every row."""
+        return np.asarray(log_softmax(A, axis=1))
 
     def max_abs(self, A: Array) -> float:
         """Return the largest absolute value, NaN if there is one, 0 of nothing."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array
+from aircl.engine.calibration import Calibration, calibrate
 from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
@@ -28,6 +29,8 @@ class Ridge:
         From counts to class weights.
     scale : {"mean", "none", "balanced"}
         Of the weights, see `AIRClassifier`.
+    calibrate : bool
+        Whether there are an intercept and a temperature, see `aircl.engine.calibration`.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Ridge:
     gamma: float | str
     weighting: Weighting
     scale: str
+    calibrate: bool = False
     sums_moments: ClassVar[bool] = True
 
     def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
@@ -58,9 +62,18 @@ class Ridge:
             if chosen is None:
                 chosen = GammaMemory.of(self, state, choose_gamma(problem))
         gamma = float(self.gamma) if chosen is None else chosen.gamma
-        W = problem.backend.cast(solve(problem, gamma), problem.space.dtype)
-        path = None if chosen is None else chosen.path
-        return RidgeSolution(W=W, pi=problem.pi, gamma=gamma, path=path, problem=problem), chosen or memory
+        W, backend, dtype = solve(problem, gamma), problem.backend, problem.space.dtype
+        found = calibrate(problem, W, gamma, state.labels.seen) if self.calibrate else None
+        solution = RidgeSolution(
+            W=backend.cast(W, dtype),
+            b=None if found is None else backend.cast(backend.asarray(found.b), dtype),
+            pi=problem.pi,
+            gamma=gamma,
+            path=None if chosen is None else chosen.path,
+            problem=problem,
+            calibration=found,
+        )
+        return solution, chosen or memory
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,14 +85,15 @@ class RidgeSolution(LinearSolution):
     W : array of shape (f, C)
     pi : array of shape (C,)
         Scaled class weights.
-    b : None
-        There are no intercepts.
+    b : array of shape (C,) or None
+        Intercepts, if calibrated.
     gamma : float
         The ridge that was used.
     path : GammaPath or None
         Where gamma was searched for; None for a given gamma.
     problem : Problem or None
         What was solved, as long as nothing has changed.
+    calibration : Calibration or None
 
     Examples
     --------
@@ -99,14 +113,17 @@ class RidgeSolution(LinearSolution):
     pi: Array
     path: GammaPath | None
     problem: Problem | None
+    calibration: Calibration | None = None
 
     @cached_property
     def temperature(self) -> float:
-        """The variance per output of the class-wise leave-one-out error: the softmax temperature.
+        """The softmax temperature: as calibrated, or the variance per output of the class-wise leave-one-out error.
 
         If scores scatter around the one-hot target with variance T in every direction, the posterior of equally
         likely classes is the softmax of the scores over T. A gamma that was searched for has brought it along.
         """
+        if self.calibration is not None:
+            return self.calibration.temperature
         error = None if self.path is None else self.path.least_error
         if error is None:
             assert self.problem is not None
@@ -116,7 +133,8 @@ class RidgeSolution(LinearSolution):
     @property
     def is_released(self) -> bool:
         """Whether the temperature is not known and cannot be any more."""
-        known = "temperature" in self.__dict__ or (self.path is not None and self.path.least_error is not None)
+        searched = self.path is not None and self.path.least_error is not None
+        known = searched or self.calibration is not None or "temperature" in self.__dict__
         return self.problem is None and not known
 
     def released(self) -> RidgeSolution:
@@ -134,7 +152,7 @@ class GammaMemory:
     Attributes
     ----------
     rule : Ridge
-        With gamma="auto".
+        With gamma="auto", not calibrated: a search does not depend on that.
     gamma : float
     count : float
         Sum of all sample weights.
@@ -170,9 +188,11 @@ class GammaMemory:
     @classmethod
     def of(cls, rule: Ridge, state: State, path: GammaPath) -> GammaMemory:
         """Remember the best gamma of a search in this state."""
-        return cls(rule, path.best, float(state.count.sum()), state.n_classes, state.epoch, path)
+        return cls(
+            replace(rule, calibrate=False), path.best, float(state.count.sum()), state.n_classes, state.epoch, path
+        )
 
     def is_valid_for(self, rule: Ridge, state: State) -> bool:
         """Tell whether it may stand: the same weighting, no new class, the count not doubled, no end of a phase."""
-        same = (rule, state.n_classes, state.epoch) == (self.rule, self.n_classes, self.epoch)
+        same = (replace(rule, calibrate=False), state.n_classes, state.epoch) == (self.rule, self.n_classes, self.epoch)
         return same and bool(state.count.sum() < 2 * self.count)

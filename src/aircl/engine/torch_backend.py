@@ -164,6 +164,10 @@ class TorchBackend:
         """Return the softmax of every row."""
         return A.softmax(1)
 
+    def log_softmax(self, A: Tensor) -> Tensor:
+        """Return the logarithms of the softmax of every row."""
+        return A.log_softmax(1)
+
     def max_abs(self, A: Tensor) -> float:
         """Return the largest absolute value, NaN if there is one, 0 of nothing."""
         return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0

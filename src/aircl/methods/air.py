@@ -1,8 +1,8 @@
-"""AIR in its three stores."""
+"""AIR in its three stores, and calibrated."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from aircl.classifiers.air import AIRClassifier
 from aircl.methods.classifier import AnalyticMethod
@@ -14,22 +14,29 @@ class Air(AnalyticMethod):
     """AIR, exact for every stream: every class's second moment, weighted by 1/count."""
 
     estimator, options = AIRClassifier, ("weighting", "scale", "memory_limit")
-    store: ClassVar[str] = "per-class"
+    fixed: ClassVar[dict[str, Any]] = {}
 
     def make(self) -> AIRClassifier:
         """Return AIR behind the buffer."""
-        return AIRClassifier(self.setup.gamma, store=self.store, expansion=self.buffer, **self.setup.options)
+        return AIRClassifier(self.setup.gamma, expansion=self.buffer, **self.fixed, **self.setup.options)
+
+
+@register_method("air-calibrated")
+class AirCalibrated(Air):
+    """AIR with an intercept and probabilities that are calibrated, both from the statistics alone."""
+
+    fixed: ClassVar[dict[str, Any]] = {"calibrate": True}
 
 
 @register_method("air-shared")
 class AirShared(Air):
     """AIR with one within-class scatter for all classes, in 1/C of the memory."""
 
-    store = "shared"
+    fixed: ClassVar[dict[str, Any]] = {"store": "shared"}
 
 
 @register_method("air-pooled")
 class AirPooled(Air):
     """AIR as in the paper's Algorithm 1, for phases that share no class."""
 
-    store = "pooled"
+    fixed: ClassVar[dict[str, Any]] = {"store": "pooled"}

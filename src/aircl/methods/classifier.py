@@ -118,8 +118,10 @@ class AnalyticMethod(ClassifierMethod):
         return best
 
     def scores(self, encoded: Floats) -> tuple[Labels, Floats]:
-        """Return the regression on one-hot targets."""
-        return self._classifier.classes_, encoded @ self._classifier.coef_.T.astype(encoded.dtype)
+        """Return the regression on one-hot targets, with the intercept if there is one."""
+        solved = self._classifier._current()._solved
+        scores: Floats = solved.solution.scorer(solved.labels.order)(encoded.astype(solved.dtype, copy=False))
+        return solved.labels.seen[solved.labels.order], scores
 
     def weight_norms(self) -> tuple[Labels, Floats]:
         """Return the norm of each class's column of W."""

@@ -97,7 +97,7 @@ def list_methods() -> list[str]:
     --------
     >>> from aircl.methods import list_methods
     >>> [name for name in list_methods() if "air" in name]
-    ['air', 'air-pooled', 'air-shared']
+    ['air', 'air-calibrated', 'air-pooled', 'air-shared']
     """
     load_methods()
     return sorted(METHODS)

@@ -1,0 +1,203 @@
+"""Calibrated probabilities of the classifiers: the laws, and what they gain on data."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import balanced_accuracy_score, log_loss
+from sklearn.model_selection import train_test_split
+
+from aircl import ACILClassifier, AIRClassifier, RandomReLU
+
+STORES = ("per-class", "shared", "pooled")
+every_store = pytest.mark.parametrize("store", STORES)
+
+
+def digits(tail):
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X / 16, y, test_size=0.5, stratify=y, random_state=0)
+    if tail:
+        keep = np.concatenate([np.flatnonzero(y == digit)[: 80 >> digit // 2] for digit in range(10)])
+        X, y = X[keep], y[keep]
+    return X, X_test, y, y_test
+
+
+def gaussian(tail):
+    rng = np.random.default_rng(1)
+    C, f = 8, 20
+    means, mix = rng.normal(size=(C, f)) * 0.5 + 1.0, rng.normal(size=(f, f)) / f**0.5 + 0.5 * np.eye(f)
+
+    def draw(counts):
+        y = np.repeat(np.arange(C), counts)
+        return means[y] + rng.normal(size=(len(y), f)) @ mix, y
+
+    (X, y), (X_test, y_test) = draw([128 >> c if tail else 60 for c in range(C)]), draw([500] * C)
+    return X, X_test, y, y_test
+
+
+def stream():
+    X, _, y, _ = digits(tail=True)
+    return X, np.array([f"digit {label}" for label in y])
+
+
+def same(one, other):
+    """The stated tolerance: 1e-5 of the intercepts, which are of the size of 0.01 to 0.1."""
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-5)
+    assert one.temperature_ == pytest.approx(other.temperature_, rel=1e-4)
+
+
+@every_store
+def test_order_split_and_merge_change_nothing(store):
+    X, y = stream()
+    clf = AIRClassifier(0.1, store=store, calibrate=True)
+    once = AIRClassifier(0.1, store=store, calibrate=True).fit(X, y)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
+        clf.partial_fit(X[rows], y[rows])
+    same(once, clf)
+    cut = np.isin(y, [f"digit {digit}" for digit in (1, 4, 9)])
+    parts = [AIRClassifier(0.1, store=store, calibrate=True).fit(X[part], y[part]) for part in (cut, ~cut)]
+    same(once, parts[0].merge(parts[1]))
+
+
+def test_forgetting_is_as_never_learned():
+    X, y = stream()
+    clf = AIRClassifier(0.1, calibrate=True).fit(X, y).forget(classes=["digit 3"])
+    same(clf, AIRClassifier(0.1, calibrate=True).fit(X[y != "digit 3"], y[y != "digit 3"]))
+
+
+@every_store
+def test_a_file_keeps_it(store, tmp_path):
+    X, y = stream()
+    clf = AIRClassifier(store=store, calibrate=True).fit(X, y)
+    clf.save(tmp_path / "model.safetensors")
+    loaded = AIRClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.calibrate is True
+    same(clf, loaded)
+    assert loaded.gamma_ == clf.gamma_
+    np.testing.assert_allclose(loaded.predict_proba(X), clf.predict_proba(X), atol=1e-4)
+
+
+def test_fit_twice_has_the_same_bits():
+    X, y = stream()
+    np.random.seed(0)  # noqa: NPY002 - the global state, which must not matter
+    one = AIRClassifier(calibrate=True).fit(X, y).intercept_
+    np.random.seed(1)  # noqa: NPY002
+    assert one.tobytes() == AIRClassifier(calibrate=True).fit(X, y).intercept_.tobytes()
+
+
+def test_other_labels_permute_the_intercept_but_for_simulation_noise():
+    X, y = stream()
+    clf = AIRClassifier(0.1, calibrate=True).fit(X, y)
+    order = np.random.default_rng(0).permutation(10)
+    other = AIRClassifier(0.1, calibrate=True).fit(X, order[np.searchsorted(clf.classes_, y)])
+    deviation = clf.decision_function(X).std()
+    np.testing.assert_allclose(other.intercept_[order], clf.intercept_, atol=0.05 * deviation)
+    assert other.temperature_ == pytest.approx(clf.temperature_, rel=0.05)
+    assert clf.intercept_.std() > 0.02 * deviation  # it is not that there is nothing to permute
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_tensors_give_the_same():
+    import torch
+
+    X, y = stream()
+    clf = AIRClassifier(0.1, calibrate=True).fit(X, y)
+    tensors = AIRClassifier(0.1, calibrate=True).fit(torch.from_numpy(X), y)
+    np.testing.assert_allclose(tensors.intercept_.numpy(), clf.intercept_, atol=1e-5)
+    log_p = tensors.predict_log_proba(torch.from_numpy(X[:5]))
+    np.testing.assert_allclose(log_p.numpy(), clf.predict_log_proba(X[:5]), atol=1e-3)
+
+
+# Of digits the temperature was far too low. Of normal classes with one covariance the leave-one-out temperature is
+# right already, and tails as heavy as those of features cost a little there.
+@pytest.mark.parametrize(("data", "most", "band"), [(digits, 0.8, 0.06), (gaussian, 1.15, 0.13)])
+@pytest.mark.parametrize("tail", [False, True], ids=["whole", "tail"])
+@pytest.mark.parametrize("expansion", [None, RandomReLU(300, random_state=0)], ids=["plain", "buffer"])
+@every_store
+def test_log_loss_and_expected_accuracy(data, most, band, tail, expansion, store):
+    X, X_test, y, y_test = data(tail)
+    before = AIRClassifier(store=store, expansion=expansion).fit(X, y)
+    after = AIRClassifier(store=store, expansion=expansion, calibrate=True).fit(X, y)
+    losses = [log_loss(y_test, clf.predict_proba(X_test)) for clf in (before, after)]
+    real = [balanced_accuracy_score(y_test, clf.predict(X_test)) for clf in (before, after)]
+    assert losses[1] < most * losses[0], losses
+    assert real[1] > real[0] - 0.005, real
+    expected = after.expected_accuracy()
+    assert abs(expected.overall - real[1]) < band, (expected.overall, real)
+
+
+def test_scores_answers_and_probabilities_agree():
+    X, X_test, y, _ = digits(tail=True)
+    for rows in (y < 10, y < 2):
+        clf = AIRClassifier(calibrate=True).fit(X[rows], y[rows])
+        scores, P, log_P = clf.decision_function(X_test), clf.predict_proba(X_test), clf.predict_log_proba(X_test)
+        answers = clf.predict(X_test)
+        first = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+        assert np.array_equal(clf.classes_[first], answers)
+        assert np.array_equal(clf.classes_[P.argmax(axis=1)], answers)
+        np.testing.assert_allclose(np.exp(log_P), P, rtol=1e-9)
+        if scores.ndim == 2:
+            np.testing.assert_allclose(scores, X_test @ clf.coef_.T + clf.intercept_, rtol=1e-9, atol=1e-12)
+            assert np.array_equal(clf.snapshot().predict_log_proba(X_test), log_P)
+
+
+def test_log_probabilities_do_not_vanish():
+    clf = AIRClassifier(1e-3, calibrate=True).fit(*classes_far_apart())
+    far = 1e4 * np.eye(2)
+    log_p = clf.predict_log_proba(far)
+    assert np.all(np.isfinite(log_p))
+    assert clf.predict_proba(far).min() == 0.0
+    assert log_p.min() < -1000
+
+
+def classes_far_apart():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 20)
+    return np.eye(2)[y] + 0.1 * rng.normal(size=(40, 2)), y
+
+
+def test_uniform_weights_weigh_by_counts():
+    X, X_test, y, _ = gaussian(tail=True)
+    clf = ACILClassifier(calibrate=True).fit(X, y)
+    expected, count = clf.expected_accuracy(), np.bincount(y)
+    assert expected.overall == pytest.approx(expected.per_class @ count / count.sum())
+    assert clf.predict_proba(X_test).mean(axis=0)[0] > 1.5 / 8  # a prior of a half, and test data of an eighth
+
+
+def test_expected_confusions_add_up_and_are_sorted():
+    X, _, y, _ = digits(tail=False)
+    clf = AIRClassifier(calibrate=True).partial_fit(X, y, classes=np.arange(11))
+    expected = clf.expected_accuracy()
+    wrong = np.zeros(11)
+    for true, _, share in expected.confusions:
+        wrong[true] += share
+    np.testing.assert_allclose(wrong[:10] + expected.per_class[:10], 1.0)
+    assert np.isnan(expected.per_class[10])
+    shares = [share for _, _, share in expected.confusions]
+    assert shares == sorted(shares, reverse=True)
+    assert clf.predict_log_proba(X[:1])[0, 10] == -np.inf
+
+
+def test_it_is_off_by_default_and_can_be_switched_on_later():
+    X, _, y, _ = digits(tail=False)
+    clf = AIRClassifier().fit(X, y)
+    assert not clf.intercept_.any()
+    with pytest.raises(ValueError, match=r"set_params\(calibrate=True\)"):
+        clf.expected_accuracy()
+    path = clf.gamma_path_
+    clf.set_params(calibrate=True)
+    assert clf.intercept_.any()
+    assert clf.gamma_path_ is path  # nothing was searched for again
+    same(clf, AIRClassifier(calibrate=True).fit(X, y))
+    with pytest.raises(ValueError, match="calibrate='yes'"):
+        clf.set_params(calibrate="yes").predict(X)
+
+
+def test_one_sample_of_each_class_is_not_calibrated_but_answers():
+    X, y = np.eye(4), np.array(list("abcd"))
+    clf = AIRClassifier(0.1, calibrate=True).fit(X, y)
+    assert clf.predict(X).tolist() == list("abcd")
+    P = clf.predict_proba(X)
+    assert P.max() / P.min() < np.e + 1e-9
+    assert np.isnan(clf.expected_accuracy().overall)

@@ -1,0 +1,148 @@
+"""Simulated scores of unseen samples against plain NumPy, and what is made of them."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from aircl import AIRClassifier
+from aircl.engine import calibration
+from aircl.engine.calibration import Noise, calibrate, fit, unseen_scores
+
+STORES = ("per-class", "shared", "pooled")
+GAMMA = 0.3
+
+
+def classes(counts, f=6, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(counts)), counts)
+    means = rng.normal(size=(len(counts), f)) + 1.0
+    spread = rng.uniform(0.2, 0.8, size=(len(counts), f))
+    return means[y] + rng.normal(size=(len(y), f)) * spread[y], y
+
+
+def solved(X, y, store="per-class", **parameters):
+    solution = AIRClassifier(GAMMA, store=store, **parameters).fit(X, y)._solution()
+    return solution.problem, solution.W
+
+
+def plain(X, y, pi, own_scatter):
+    """The formulas at the head of the module, sample by sample."""
+    count = np.bincount(y)
+    n, C = len(y), len(count)
+    Y = np.eye(C)[y]
+    K = np.linalg.inv((X * pi[y][:, None]).T @ X + GAMMA * np.eye(X.shape[1]))
+    W = K @ (X * pi[y][:, None]).T @ Y
+    means = Y.T @ X / count[:, None]
+    S_w = (X - means[y]).T @ (X - means[y]) / n
+    S = S_w * n / (n - C)
+    h = (pi @ count) * np.trace(K @ S_w) / (n - C)
+    mean, covariance = [], []
+    for c in range(C):
+        t = pi[c] * np.trace(K @ S) / (1 - h)
+        mean.append((1 + t) * W.T @ means[c] - t * np.eye(C)[c])
+        weight = (count[c] - 1) / (count[c] - 1 + 10) if own_scatter else 0.0
+        own = np.cov(X[y == c].T) if weight else 0.0
+        S_c = weight * own + (1 - weight) * S
+        covariance.append((1 + 1 / count[c]) * W.T @ S_c @ W / (1 - h) ** 2)
+    return np.array(mean), np.array(covariance)
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("counts", [[30, 30, 30], [40, 2, 1, 9]])
+def test_moments_of_unseen_scores_are_the_formulas(store, counts):
+    # Uniform weights are those for which the other stores are exact.
+    weighting = "inverse" if store == "per-class" or len(set(counts)) == 1 else "uniform"
+    X, y = classes(counts)
+    problem, W = solved(X, y, store, weighting=weighting)
+    mean, covariance = plain(X, y, problem.pi, own_scatter=store == "per-class")
+    new = unseen_scores(problem, W, GAMMA, Noise(np.arange(len(counts))))
+    assert new.rivals[:, 0].tolist() == list(range(len(counts)))
+    assert new.log_weight.tolist() == [0.0] * len(counts)
+    for c, rivals in enumerate(new.rivals):
+        np.testing.assert_allclose(new.mean[c], mean[c, rivals], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(new.covariance[c], covariance[c][np.ix_(rivals, rivals)], rtol=1e-7, atol=1e-12)
+
+
+def test_draws_have_the_stated_moments():
+    A = np.random.default_rng(0).normal(size=(3, 3, 3))
+    covariance = A @ A.swapaxes(1, 2)
+    draws = Noise(np.array(["a", "b", "c"])).draw(covariance, np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]]))
+    np.testing.assert_allclose(draws.mean(axis=1), 0.0, atol=1e-12)
+    for c in range(3):  # of a t: 5 / (5 - 2) times its matrix, a little less without its last percentile
+        ratio = np.linalg.eigvals(np.linalg.solve(covariance[c], np.cov(draws[c].T))).real
+        assert np.all((ratio > 1.4) & (ratio < 1.9)), ratio
+
+
+def test_draws_are_functions_of_labels_and_covariances():
+    covariance = np.stack([np.eye(3) + 0.5] * 3)
+    rivals = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])
+    labels = np.array(["a", "b", "c"])
+    draws = Noise(labels).draw(covariance, rivals)
+    order = np.array([2, 0, 1])  # the same labels in other slots
+    slot = np.argsort(order)
+    again = Noise(labels[order]).draw(covariance, slot[rivals[order]])
+    np.testing.assert_allclose(again, draws[order], atol=1e-13)
+
+
+def test_fit_minimises_the_penalised_loss():
+    rng = np.random.default_rng(0)
+    C, share = 4, np.array([0.1, 0.2, 0.3, 0.4])
+    rivals = np.array([np.roll(np.arange(C), -c) for c in range(C)])
+    scores = rng.normal(size=(C, 50, C)) * 0.3
+    scores[:, :, 0] += 0.5
+    scores[:, :, 1] += 0.2 * (rivals[:, 1] == 2)[:, None]
+    b, T = fit(scores, rivals, np.zeros(C), share)
+
+    def objective(b, T):
+        log_p = log_softmax((scores + b[rivals][:, None, :]) / T, axis=2)[:, :, 0]
+        return -share @ log_p.mean(axis=1) + 0.01 * np.mean((b / T) ** 2)
+
+    least = objective(b, T)
+    for c in range(C):
+        for step in (-1e-3, 1e-3):
+            assert objective(b + step * np.eye(C)[c], T) > least
+    assert min(objective(b, T * 0.99), objective(b, T * 1.01)) > least
+    assert abs(T - 1.0) > 0.05
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_without_any_scatter_there_is_no_intercept_and_a_wide_temperature(store):
+    X, y = classes([1, 1, 1])
+    problem, W = solved(X, y, store)
+    found = calibrate(problem, W, GAMMA, np.arange(3))
+    assert not found.b.any()
+    assert found.temperature == pytest.approx(np.ptp(X @ W))
+    assert np.isnan(found.share @ found.predicted[:, 0])
+
+
+def test_one_class_is_right_always():
+    problem, W = solved(*classes([5]))
+    found = calibrate(problem, W, GAMMA, np.arange(1))
+    assert found.b.tolist() == [0.0]
+    assert found.predicted.tolist() == [[1.0]]
+
+
+def test_some_rivals_stand_for_all(monkeypatch):
+    X, y = classes([12] * 60, f=10)
+    problem, W = solved(X, y)
+    every = calibrate(problem, W, GAMMA, np.arange(60))
+    for name, value in {"MANY_CLASSES": 20, "STRONGEST": 12, "STAND_INS": 6, "GROUP": 60}.items():
+        monkeypatch.setattr(calibration, name, value)
+    some = calibrate(problem, W, GAMMA, np.arange(60))
+    assert some.rivals.shape == (60, 19)
+    assert some.temperature == pytest.approx(every.temperature, rel=0.1)
+    assert np.corrcoef(some.b, every.b)[0, 1] > 0.9
+    assert some.share @ some.predicted[:, 0] == pytest.approx(every.share @ every.predicted[:, 0], abs=0.03)
+
+
+def test_groups_of_classes_stand_for_all(monkeypatch):
+    X, y = classes([12] * 61, f=10)
+    problem, W = solved(X, y, "shared")
+    every = calibrate(problem, W, GAMMA, np.arange(61))
+    monkeypatch.setattr(calibration, "GROUP", 21)
+    grouped = calibrate(problem, W, GAMMA, np.arange(61))
+    assert every.b.any()
+    assert not grouped.b.any()
+    assert grouped.rivals.shape == (61, 20)
+    assert np.unique(grouped.rivals[:, 1:]).tolist() == list(range(61))
+    assert grouped.temperature == pytest.approx(every.temperature, rel=0.2)
