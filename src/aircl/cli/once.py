@@ -18,5 +18,6 @@ class OnceCommand(TyperCommand):
             if isinstance(option, TyperOption) and not option.multiple and not option.is_flag:
                 names = [name for name in option.opts if name.startswith("--")]
                 if sum(arg in names for arg in given) > 1:
-                    raise typer.BadParameter("it is given twice, and only the last one would count.", ctx, option)
+                    message = "it is given twice, and only the last one would count."
+                    raise typer.BadParameter(message, ctx, param_hint=f"'{names[0]}'")  # versions word their own
         return super().parse_args(ctx, args)
