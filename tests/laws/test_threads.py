@@ -10,6 +10,8 @@ from laws_learners import LEARNERS, STORES, rows
 from sklearn.base import clone
 
 import aircl
+from aircl import engine
+from aircl.engine import Learner, Ridge
 
 PATIENCE = 120
 pytestmark = pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
@@ -147,3 +149,19 @@ def test_merging_beside_learning_counts_everything_once(name):
     assert all(count in (12, 14) for count in clf.class_count_[2:].tolist())
     with pytest.raises(aircl.StoreError):
         clf.merge(parts[0])
+
+
+def test_a_solution_made_while_a_change_ends_keeps_what_its_temperature_needs():
+    class Late(Learner):
+        """A reader solves the new state before the writer has let go of the old solution."""
+
+        def _release(self):
+            self.solution(rule)
+            super()._release()
+
+    rule = Ridge(1.0, "inverse", "mean")
+    learner = Late.empty(engine.STORES["per-class"], engine.Space(n_features=12, dtype=np.float64))
+    for seed in range(2):
+        learner.learn(*rows(seed))
+        assert learner.solved(rule).version == learner.state.version
+        assert learner.solution(rule).temperature > 0

@@ -160,7 +160,9 @@ class Learner:
     def _release(self) -> None:
         """Let go what the last solution still holds of an older state; it stays one to predict with."""
         last = self._last
-        if last is not None and hasattr(last.solution, "released"):
+        if last is None or last.version == self.state.version:  # a reader may have solved the new state already
+            return
+        if hasattr(last.solution, "released"):
             self._last = replace(last, solution=last.solution.released())
 
     def learn(self, X: Array, labels: Array, weight: Array | None = None) -> None:
