@@ -52,11 +52,26 @@ class GammaRule(TypedDict):
     scale: str
 
 
+class LedgerKey(TypedDict):
+    """A key of the ledger: its name, and the key itself in hexadecimal digits unless it is kept elsewhere."""
+
+    id: str
+    key: str | None
+
+
+class LedgerHeader(TypedDict):
+    """What the rows of the ledger are known by."""
+
+    by_id: bool
+    keys: list[LedgerKey]
+
+
 class Learned(_Learned, total=False):
     """What is known about the statistics; older files do not have all of it."""
 
     backbone: Backbone | None
     gamma_rule: GammaRule | None
+    ledger: LedgerHeader
 
 
 class Parameters(TypedDict, total=False):
@@ -76,6 +91,7 @@ class Parameters(TypedDict, total=False):
     spread: str
     normalize: bool
     calibrate: bool
+    ledger: bool
     rounds: int
 
 

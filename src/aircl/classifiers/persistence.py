@@ -18,6 +18,7 @@ from aircl.classifiers.labels import check_labels
 from aircl.engine import GammaMemory, GammaPath, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
+from aircl.engine.ledger import Ledger
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
 
@@ -58,6 +59,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
+    if "ledger" in parameters:
+        parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
     learner = getattr(classifier, "_learner", None)
     fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
@@ -92,6 +95,9 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "gamma": gamma,
         "gamma_rule": gamma_rule,
     }
+    if state.ledger is not None:
+        header["learned"]["ledger"] = state.ledger.header()
+        arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}
     return header, arrays
 
 
@@ -133,8 +139,13 @@ def _unpack(
         statistics = classifier._restored_statistics(statistics)
     if statistics.n_classes != len(labels):
         raise FileError(f"the file names {len(labels)} classes but has statistics of {statistics.n_classes}.")
+    ledger = learned.get("ledger")
     state = State.empty(
-        statistics, labels=labels, inputs=Inputs.of(cls.__name__, **noted), lineage=frozenset(learned["lineage"])
+        statistics,
+        labels=labels,
+        inputs=Inputs.of(cls.__name__, **noted),
+        lineage=frozenset(learned["lineage"]),
+        ledger=None if ledger is None else Ledger.restored(ledger, _Below("ledger.", arrays), len(labels)),
     )
     classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned, arrays, weighting))
     return classifier
