@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Snapshot,
     )
     from aircl.embedding import Embedding
-    from aircl.engine import GammaPath, StoreError
+    from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
 __version__ = "0.1.0"
@@ -41,6 +41,8 @@ __all__ = [
     "GKEALClassifier",
     "GammaPath",
     "GaussianKernel",
+    "LedgerError",
+    "LedgerWarning",
     "NCMClassifier",
     "RanPACClassifier",
     "RandomReLU",
@@ -57,7 +59,7 @@ __getattr__ = on_demand(
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
         "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
         "embedding": "Embedding",
-        "engine": "GammaPath StoreError",
+        "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },
 )

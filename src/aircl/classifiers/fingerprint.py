@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from aircl.classifiers.duplicates import Naming, check_common, new_ledger
 from aircl.engine import StoreError
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
                 f"cannot merge: store={store!r} and expansion={expansion!r} here, "
                 f"{theirs_store!r} and {other!r} there. Make them equal."
             )
+        check_common(new_ledger(ours, Naming()), theirs._learner.state.ledger)
         return
     check_same_kind(fingerprint(ours), fingerprint(theirs))
     if ours._learner.state.lineage & theirs._learner.state.lineage:
@@ -87,3 +89,4 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "
             "state of something merged before), and would be counted twice."
         )
+    check_common(ours._learner.state.ledger, theirs._learner.state.ledger)

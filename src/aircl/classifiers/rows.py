@@ -57,7 +57,7 @@ def check_ids(ids: Any, n: int) -> list[bytes]:
     return [str(value).encode("utf-8", "surrogatepass") for value in values]
 
 
-def contents(X: Any, labels: Array, weight: Array | None) -> Iterator[bytes]:
+def contents(X: Any, labels: Array, weight: Array | None) -> Iterator[Any]:
     """Yield the bytes that a row is known by: its content, its label and its weight.
 
     Numbers are taken as float64 and 0.0 for -0.0, so that a row is the same dense or sparse, as an array or as a
@@ -83,8 +83,8 @@ def contents(X: Any, labels: Array, weight: Array | None) -> Iterator[bytes]:
         block = part.toarray() if sparse.issparse(part) else np.asarray(on_cpu(part))
         numbers = np.ascontiguousarray(block, dtype="<f8") + 0.0  # -0.0 becomes 0.0
         table = np.concatenate([numbers.view(np.uint8), ends[start : start + n]], axis=1)
-        width, view = table.shape[1], memoryview(table.reshape(-1))
-        yield from (view[place : place + width] for place in range(0, len(view), width))  # type: ignore[misc]
+        width, view = table.shape[1], table.reshape(-1).data
+        yield from (view[place : place + width] for place in range(0, len(view), width))
 
 
 def _ends(labels: Array, weight: Array | None) -> Array:

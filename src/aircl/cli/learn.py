@@ -187,7 +187,7 @@ def learn(
 
         def use(part: Batch) -> None:
             X = part.X if dtype is None else part.X.astype(dtype)
-            model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
+            model.partial_fit(X, part.y, sample_weight=part.weight)
 
         if engine is None:
             reading.feed(use, batch, kind)

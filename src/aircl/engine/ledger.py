@@ -5,8 +5,8 @@ which nobody can make without the key, and the slot of its class. By id, the has
 whether the row that is shown is the row that was learned.
 
 Like statistics, a ledger is a value: what changes it returns another one. Equal rows stand as often as they were
-learned, side by side in sorted arrays. New rows are a short array of their own, and arrays of similar length are joined:
-n rows cost O(n log n) in all, and looking up k of them O(k log^2 n).
+learned, side by side in sorted arrays. New rows are a short array of their own, and arrays of similar length are
+joined: n rows cost O(n log n) in all, and looking up k of them O(k log^2 n).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class LedgerWarning(UserWarning):
     >>> one, two = (AIRClassifier(0.1, ledger=True).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1]) for _ in range(2))
     >>> with warnings.catch_warnings(record=True, action="always", category=LedgerWarning) as caught:
     ...     merged = one.merge(two)
-    >>> print(str(caught[0].message)[:60])
-    the ledgers have different keys: nothing tells whether they 
+    >>> print(str(caught[0].message)[:59])
+    the ledgers have different keys: nothing tells whether they
     """
 
 
@@ -286,7 +286,8 @@ class Ledger:
 
     def count(self, shown: Shown) -> Array:
         """Return how often rows were learned, shape (n,)."""
-        return sum((book.count(row) for book, row in zip(self.books, shown.row, strict=True)), 0)  # type: ignore[return-value]
+        counts = (book.count(row) for book, row in zip(self.books, shown.row, strict=True))
+        return sum(counts, np.zeros(len(shown), np.intp))
 
     def is_same(self, shown: Shown) -> Array:
         """Tell whether rows were learned as they are shown: with this content, label and weight; shape (n,)."""

@@ -190,8 +190,8 @@ class State:
         state = self.sealed()
         slots = state._known(np.unique(labels)).tolist()
         statistics = state.statistics.without_classes(slots)
-        labels, ledger = state.labels.without(slots), state._ledger_without(slots)
-        return state._changed(anew=True, statistics=statistics, labels=labels, ledger=ledger)
+        kept, ledger = state.labels.without(slots), state._ledger_without(slots)
+        return state._changed(anew=True, statistics=statistics, labels=kept, ledger=ledger)
 
     def _ledger_without(self, slots: list[int]) -> Ledger | None:
         return self.ledger.without_slots(slots, self.n_classes) if self.ledger is not None and slots else self.ledger
