@@ -71,8 +71,10 @@ class Naming:
         ids, key = None if self.ids is None else check_ids(self.ids, n), read_key(classifier._ledger())
         if weight is None or np.all(weight > 0):
             return replace(self, ids=ids, key=key)
-        kept = np.flatnonzero(weight > 0).tolist()
-        ids, raw = (None if rows is None else [rows[place] for place in kept] for rows in (ids, self.raw))
+        kept, raw = np.flatnonzero(weight > 0), self.raw
+        if raw is not None:
+            raw = raw[kept] if isinstance(raw, np.ndarray) else [raw[place] for place in kept.tolist()]
+        ids = None if ids is None else [ids[place] for place in kept.tolist()]
         return replace(self, ids=ids, raw=raw, key=key)
 
     def shown(self, ledger: Ledger | None, X: Any, labels: Array, weight: Array | None) -> Shown | None:

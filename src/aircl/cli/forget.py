@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems, say
+from aircl.cli.ledger import Command, LedgerKey, use_key
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
@@ -34,7 +35,6 @@ from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
-    from aircl.data.arrays import Batch
 
 
 @reports_problems
@@ -52,6 +52,7 @@ def forget(
     label: MaybeLabel = None,
     features: Features = None,
     sample_weight: SampleWeight = None,
+    ledger_key: LedgerKey = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -69,6 +70,7 @@ def forget(
     check_output(output, inputs=paths)
     with changing(output, [model], quiet):
         classifier = load_fitted(model)
+        use_key(classifier, False, ledger_key)
         before = row_count(classifier)
         if classes:
             classifier.forget(classes=[to_label(classifier, text) for text in classes])
@@ -104,10 +106,7 @@ def forget_rows(
     sources = open_files(files, request, classifier.n_features_in_)
     kind = agree_on_labels(sources, label_kind(classifier))
 
-    def use(part: Batch) -> None:
-        classifier.forget(part.X, part.y, sample_weight=part.weight)
-
-    Reading(sources, quiet).feed(use, batch, kind)
+    Reading(sources, quiet).feed(Command(classifier).forget, batch, kind)
     give_feature_names(classifier, names)
 
 

@@ -9,6 +9,8 @@ import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems
 from aircl.cli.engines import Engine, check_engine, learn_apart
+from aircl.cli.ledger import Command, LedgerKey, OnDuplicate, read_rows, use_key
+from aircl.cli.ledger import check_usage as check_ledger_usage
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
@@ -110,6 +112,20 @@ def learn(
     dtype: Annotated[
         Precision | None, typer.Option(help="Precision of the statistics.", show_default="that of the features")
     ] = None,
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger", help="Keep a hash of every row: none is learned twice, none forgotten that was not learned."
+        ),
+    ] = False,
+    ledger_key: LedgerKey = None,
+    on_duplicate: OnDuplicate = None,
+    replaced: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replaced", metavar="FILE", help="The old rows for --on-duplicate replace; others in it are left alone."
+        ),
+    ] = None,
     append: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Go on with a saved model; it stays as it is unless -o names it."),
@@ -159,6 +175,7 @@ def learn(
         "memory_limit": memory_limit,
     }
     settings = {name: value for name, value in settings.items() if value is not None}
+    check_ledger_usage(ledger, ledger_key, on_duplicate, replaced, engine)
     if append is None:
         check_usage(method, settings, expand, seed)
     elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
@@ -176,6 +193,7 @@ def learn(
         model = new_model(method, settings, expand, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
+        use_key(model, ledger, ledger_key)
         is_new = not model.__sklearn_is_fitted__()
         names = take_feature_names(model)
         request = Request(label, features, names, sample_weight)
@@ -185,9 +203,11 @@ def learn(
         reading = Reading(sources, quiet)
         kind = agree_on_labels(sources, label_kind(model))
 
+        old = open_sources(replaced, request, getattr(model, "n_features_in_", None), None)[0] if replaced else []
+        command = Command(model, on_duplicate, read_rows(old, batch, kind) if old else None)
+
         def use(part: Batch) -> None:
-            X = part.X if dtype is None else part.X.astype(dtype)
-            model.partial_fit(X, part.y, sample_weight=part.weight)
+            command.learn(part, part.X if dtype is None else part.X.astype(dtype))
 
         if engine is None:
             reading.feed(use, batch, kind)
@@ -216,10 +236,12 @@ def learn(
                 "classes": n_classes,
                 "features": width,
                 "gamma": gamma_,
+                **({} if (known := command.known(reading.rows)) is None else {"known": known}),
             }
         )
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
-    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}, in {output}")
+    said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
+    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
 
 
 def check_backbone(model: AnalyticClassifier, network: dict[str, str] | None) -> None:
