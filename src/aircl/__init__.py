@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RecursiveACILClassifier,
         SLDAClassifier,
         Snapshot,
+        load_export,
     )
     from aircl.embedding import Embedding
     from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
@@ -51,13 +52,15 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "load_export",
 ]
 
 __getattr__ = on_demand(
     __name__,
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "load_export",
         "embedding": "Embedding",
         "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",

@@ -136,12 +136,13 @@ def check_header(header: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]
     gamma = header["parameters"].get("gamma")
     if isinstance(gamma, str) and gamma not in GAMMA_WORDS:
         raise InputError(f"parameters.gamma is {gamma!r}, which is neither a number nor one of {GAMMA_WORDS}.")
-    _check_labels(header["labels"])
+    check_label_header(header["labels"])
     if header["learned"] is not None:
         _check_learned(header["learned"], "gamma" in header["parameters"], shapes)
 
 
-def _check_labels(labels: Labels) -> None:
+def check_label_header(labels: Labels) -> None:
+    """Refuse labels that cannot be of the type they say, or that would fill the memory."""
     match = re.fullmatch(r"str|bool|(?:u?int|float)(?:8|16|32|64)", labels["type"])
     if match is None:
         raise InputError(f"labels.type is {labels['type']!r}, which is no type of labels.")

@@ -33,7 +33,7 @@ EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
 def save(classifier: StreamClassifier, path: Path) -> None:
     """Write a classifier to one file; a reader sees the old file or the new one, never a part."""
     header, arrays = _pack(classifier)
-    write(path, json.dumps(header, sort_keys=True, default=_plain), arrays)
+    write(path, json.dumps(header, sort_keys=True, default=plain), arrays)
 
 
 def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, device: Any) -> Classifier:
@@ -67,7 +67,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "format": FORMAT,
         "class": type(classifier).__name__,
         "parameters": parameters,
-        "expansion": _pack_expansion(classifier._make_expansion(), fitted),
+        "expansion": pack_expansion(classifier._make_expansion(), fitted),
         "labels": pack_labels(classifier._known_labels()),
         "learned": None,
     }
@@ -119,7 +119,7 @@ def _unpack(
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
-    unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
+    unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
         parameters["expansion"] = unfitted
     classifier = cls(**parameters)
@@ -203,7 +203,7 @@ class _Below(Mapping[str, Array]):
 
 def _pack_weighting(weighting: Any) -> Any:
     if isinstance(weighting, Mapping):
-        return {"mapping": [[_plain(label), float(weight)] for label, weight in weighting.items()]}
+        return {"mapping": [[plain(label), float(weight)] for label, weight in weighting.items()]}
     return {"callable": getattr(weighting, "__name__", "callable")} if callable(weighting) else weighting
 
 
@@ -220,7 +220,8 @@ def _unpack_weighting(packed: Any, given: Any) -> Any:
     return {label: weight for label, weight in packed["mapping"]}
 
 
-def _pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
+def pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
+    """Return an expansion, as a parameter or as fitted, as JSON can hold it."""
     if expansion is None and fitted is None:
         return None
     kind = type(fitted if expansion is None else expansion).__name__
@@ -232,7 +233,7 @@ def _pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
     return {"kind": kind, "parameters": parameters}
 
 
-def _unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], given: Any) -> tuple[Any, Any]:
+def unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], given: Any) -> tuple[Any, Any]:
     """Return the expansion as a parameter and as fitted."""
     if packed is None:
         return None, None
@@ -247,7 +248,7 @@ def _unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], g
     return FrozenEstimator(given), given
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy scalars into what JSON knows."""
     if isinstance(value, np.generic):
         return value.item()

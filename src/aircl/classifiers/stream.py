@@ -447,6 +447,18 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         persistence.save(self, Path(path))
 
+    def export(self, path: str | Path) -> None:
+        """Write only what prediction needs, without statistics: weights, labels, and how features are made.
+
+        Parameters
+        ----------
+        path : str or path
+            ONNX if it ends in .onnx (`pip install 'aircl[onnx]'`), else safetensors. `aircl.load_export` reads both.
+        """
+        from aircl.classifiers.export import export  # it needs this class
+
+        export(self, Path(path))
+
     @classmethod
     def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None) -> Self:
         """Read what `save` wrote, and go on where it stopped. Nothing in the file is executed.
