@@ -63,6 +63,11 @@ def is_onnx(path: Path) -> bool:
     return path.suffix.lower() == ".onnx"
 
 
+def is_export(path: Path) -> bool:
+    """Tell whether a file is an export, by its name or its header; what it is otherwise is for others to say."""
+    return is_onnx(path) or (path.is_file() and "export" in file.read_header(path))
+
+
 def export(classifier: StreamClassifier, path: Path) -> None:
     """Write what prediction needs: ONNX if the name ends in .onnx, else safetensors."""
     header, arrays = _pack(classifier, classifier._current()._solved)

@@ -42,6 +42,8 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     backend = NUMPY if device is None else torch_backend(device)
     with read(path) as (header, arrays):
+        if "export" in header:
+            raise FileError(f"{path} is an export, which holds no statistics: aircl.load_export reads it, to predict.")
         if (name := header.get("class")) != cls.__name__:
             raise FileError(f"{path} is of the class {name}: load it with {name}.load.")
         try:

@@ -65,6 +65,18 @@ class Snapshot:
         return self._solved.labels.classes
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        n: int = self._solved.inputs.n_features_in_
+        return n
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns of X, where they have some, shape (n_features_in_,)."""
+        names: Array = self._solved.inputs.feature_names_in_
+        return names
+
+    @property
     def version(self) -> int:
         """Of the learner's state."""
         return self._solved.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,12 @@ def load_model(path: Path) -> AnalyticClassifier:
     from aircl import classifiers
     from aircl.classifiers.file import read_header
 
-    name = read_header(path).get("class")
+    header = read_header(path)
+    name = header.get("class")
+    if "export" in header:
+        raise classifiers.FileError(
+            f"{path} is an export: it holds no statistics and can only predict. Use the model that it was made of."
+        )
     cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
     if not hasattr(cls, "load"):
         raise classifiers.FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
@@ -48,6 +54,9 @@ def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     if not hasattr(model, "feature_names_in_"):
         return None
     names = tuple(map(str, model.feature_names_in_))
+    if not hasattr(model, "_learner"):  # an export, which nobody else has
+        model._solved = replace(model._solved, inputs=model._solved.inputs.with_names(None))
+        return names
     model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
     return names
 

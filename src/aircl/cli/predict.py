@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aircl.cli.console import Reading, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names
+from aircl.cli.export import load_predictor
+from aircl.cli.modelfile import label_kind, take_feature_names
 from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, ModelPath, Quiet
 from aircl.storage.writing import check_output, is_stdout
 
@@ -55,7 +56,7 @@ def predict(
     paths = expand_patterns(files)
     if output is not None:
         check_output(output, inputs=[*paths, model])
-    classifier = load_fitted(model)
+    classifier = load_predictor(model)
     names = take_feature_names(classifier)
     sources = open_files(paths, Request(label, features, names), classifier.n_features_in_)
     kind = None if label is None else agree_on_labels(sources, label_kind(classifier))
