@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aircl.classifiers.fingerprint import fingerprint
+from aircl.classifiers.learning import empty_like
 from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.piece import Piece, count_buckets, with_classes
 from aircl.distributed.shard import Shard
@@ -113,7 +114,7 @@ def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int
                 template: StreamClassifier = clone(classifier)
                 if getattr(template, "store", None) == "pooled":  # fit is one phase, and an open phase is held by class
                     template.set_params(store="per-class")
-                template._learner = Learner(template._empty_like(probe._learner.state))
+                template._learner = Learner(empty_like(template, probe._learner.state))
                 statistics = template._learner.state.statistics
                 statistics.check_merge(np.arange(1))  # some statistics cannot be added up at all
                 return template
@@ -170,7 +171,7 @@ def install(
 ) -> int:
     """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
     everything = frozenset(shard.id for shard in shards)
-    begun = classifier._empty_like(template._learner.state)
+    begun = empty_like(classifier, template._learner.state)
     labels, statistics, rows = State.empty(begun.statistics).labels, begun.statistics, 0
     for piece in pieces:
         if piece.shards != everything:
