@@ -24,6 +24,8 @@ class ACILClassifier(AnalyticClassifier):
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Notes
     -----
@@ -56,6 +58,7 @@ class ACILClassifier(AnalyticClassifier):
         calibrate: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.store = store
@@ -63,3 +66,4 @@ class ACILClassifier(AnalyticClassifier):
         self.calibrate = calibrate
         self.memory_limit = memory_limit
         self.random_state = random_state
+        self.backbone = backbone

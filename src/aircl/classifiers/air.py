@@ -34,6 +34,9 @@ class AIRClassifier(AnalyticClassifier):
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of X first: a name of `aircl list backbones`, or any object with the `Backbone` protocol. X
+        are then texts (a list, an array, a Series), or images (paths, PIL images, uint8 arrays), in every method.
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class AIRClassifier(AnalyticClassifier):
         calibrate: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.weighting = weighting
@@ -109,3 +113,4 @@ class AIRClassifier(AnalyticClassifier):
         self.calibrate = calibrate
         self.memory_limit = memory_limit
         self.random_state = random_state
+        self.backbone = backbone

@@ -36,6 +36,15 @@ class Backbone(TypedDict):
     fingerprint: str
 
 
+class Columns(TypedDict, total=False):
+    """The columns of a table that the command line has read."""
+
+    label: str | None
+    text: list[str]
+    image: str | None
+    id: str | None
+
+
 class _Learned(TypedDict):
     n_features_in: int
     feature_names_in: list[str] | None
@@ -56,6 +65,7 @@ class Learned(_Learned, total=False):
     """What is known about the statistics; older files do not have all of it."""
 
     backbone: Backbone | None
+    columns: Columns | None
     gamma_rule: GammaRule | None
 
 
@@ -77,6 +87,7 @@ class Parameters(TypedDict, total=False):
     normalize: bool
     calibrate: bool
     rounds: int
+    backbone: str | dict[str, Any] | None
 
 
 class _Expansion(TypedDict):

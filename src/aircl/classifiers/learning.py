@@ -42,7 +42,7 @@ def begun(
     """Return the state after a first batch, or, if it has no row, the labels that are declared."""
     classifier._check_parameters()
     classifier._check_kind(X)
-    inputs, X = Inputs.first(type(classifier).__name__, X, min_samples)
+    inputs, X = Inputs.first(type(classifier).__name__, X, min_samples, getattr(classifier, "backbone", None))
     labels, weight, declared = _check_y(classifier, X, y, classes, sample_weight, declared)
     X, labels, weight = without_zero_weights(X, labels, weight)
     classifier._check_new_classes(np.unique(labels))
@@ -68,7 +68,7 @@ def go_on(classifier: StreamClassifier, X: Any, y: Any, classes: Any, sample_wei
     classifier._check_parameters()
     classifier._check_kind(X)
     learner, limit = classifier._learner, classifier._memory_limit()
-    inputs = learner.state.inputs
+    inputs = classifier._inputs()
     X = inputs.check(X)
     with learner.locked():
         if limit != learner.state.statistics.space.memory_limit:
@@ -123,7 +123,7 @@ def forget_rows(classifier: StreamClassifier, X: Any, y: Any, sample_weight: Any
     """Take rows out of the statistics."""
     classifier._check_kind(X)
     learner = classifier._learner
-    X = learner.state.inputs.check(X)
+    X = classifier._inputs().check(X)
     with learner.locked():
         labels, weight, _ = _check_y(classifier, X, y, None, sample_weight, learner.state.labels)
         X, labels, weight = without_zero_weights(X, labels, weight)

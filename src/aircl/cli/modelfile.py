@@ -15,19 +15,21 @@ from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.cli.sources import Opened
     from aircl.data.arrays import LabelKind
 
 
 def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
     from aircl import classifiers
+    from aircl.classifiers import persistence
     from aircl.classifiers.file import read_header
 
     name = read_header(path).get("class")
     cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
     if not hasattr(cls, "load"):
         raise classifiers.FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
-    model: AnalyticClassifier = cls.load(path)
+    model: AnalyticClassifier = persistence.load(cls, path, make_backbone=False)  # not everything needs it
     return model
 
 
@@ -57,6 +59,27 @@ def give_feature_names(model: AnalyticClassifier, names: Iterable[str] | None) -
     if names is not None and hasattr(model, "n_features_in_"):
         given = list(names)
         model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(given)))
+
+
+def take_backbone(model: AnalyticClassifier) -> None:
+    """Take the backbone off a model: the sources make the features, and the model is fed those."""
+    if model.backbone is not None:
+        model.set_params(backbone=None)
+        if hasattr(model, "_learner"):
+            model._learner.change(lambda state: state.with_inputs(state.inputs.with_(embedder_=None)))
+
+
+def give_backbone(model: AnalyticClassifier, opened: Opened) -> None:
+    """Note what the features of a model were made with, and of which columns, so that it needs not be said again."""
+    from aircl.hooks import embedding
+
+    noted: dict[str, Any] = {"columns_": opened.columns or None}
+    if opened.backbone is not None:
+        model.set_params(backbone=opened.backbone.name)
+        embedder = embedding(opened.backbone.name, opened.backbone.fingerprint)
+        noted |= {"embedder_": embedder, "backbone_": opened.backbone.noted}
+    if hasattr(model, "_learner"):
+        model._learner.change(lambda state: state.with_inputs(state.inputs.with_(**noted)))
 
 
 def label_kind(model: AnalyticClassifier) -> LabelKind | None:

@@ -2,8 +2,8 @@
 
 from aircl.raw.columns import Columns, find_label, find_texts
 from aircl.raw.encoded import EncodedSource
-from aircl.raw.frozen import FrozenBackbone, default_backbone
 from aircl.raw.folders import open_folder
+from aircl.raw.frozen import FrozenBackbone, default_backbone
 from aircl.raw.functions import FunctionSource
 from aircl.raw.tables import ImageTable, TextTable, open_table
 

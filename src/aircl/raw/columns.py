@@ -50,8 +50,13 @@ class Columns:
 
     def check(self, table: Table) -> None:
         """Refuse a table that does not have them, and a column that should be two things."""
-        options = [("--text", name) for name in self.text]
-        options += [("--image", self.image), ("--label", self.label), ("--sample-weight", self.weight), ("--id", self.id)]
+        options: list[tuple[str, str | None]] = [("--text", name) for name in self.text]
+        options += [
+            ("--image", self.image),
+            ("--label", self.label),
+            ("--sample-weight", self.weight),
+            ("--id", self.id),
+        ]
         seen: dict[str, str] = {}
         for option, name in options:
             if name is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aircl.backbones import Backbone, BackboneError, create_backbone
+from aircl.backbones.catalogue import takes
 from aircl.inputs import Batch, Kind
 
 # What is used where nobody has said. They are the same on every machine, so that models learned apart can be merged.
@@ -65,11 +66,11 @@ class FrozenBackbone:
         """Make the backbone here, and note what it is."""
         if name.startswith("base:"):
             raise BackboneError(f"{name} is trained on the first phase of a stream. Use a saved one: checkpoint:FILE.")
+        if not takes(name, kind):
+            raise BackboneError(f"{name} does not take {kind}. `aircl list backbones` says what each takes.")
         network = create_backbone(name, example=example, device=device)
         if kind not in network.kinds:
-            raise BackboneError(
-                f"{name} takes {' or '.join(network.kinds)}, not {kind}. `aircl list backbones` says what each takes."
-            )
+            raise BackboneError(f"{name} takes {' or '.join(network.kinds)}, not {kind}.")
         _networks[network.fingerprint] = network
         return cls(name, network.fingerprint, network.width, kind, device)
 

@@ -154,7 +154,7 @@ class TextTable(_TableSource):
 
 
 class ImageTable(_TableSource):
-    """Images whose paths are in a table, relative to the folder of its file or else to the working directory.
+    r"""Images whose paths are in a table, relative to the folder of its file or else to the working directory.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class ImageTable(_TableSource):
     >>> from aircl.raw import Columns, FrozenBackbone, ImageTable, open_table
     >>> with TemporaryDirectory() as folder:
     ...     Image.new("L", (4, 3), 255).save(Path(folder, "a.png"))
-    ...     _ = Path(folder, "a.csv").write_text("photo,label\\na.png,cat\\n")
+    ...     _ = Path(folder, "a.csv").write_text("photo,label\na.png,cat\n")
     ...     backbone = FrozenBackbone.create("identity", "images", np.zeros((1, 3, 4, 3), np.uint8))
     ...     source = ImageTable(open_table(Path(folder, "a.csv")), Columns("label", image="photo"), backbone)
     ...     [(batch.X.shape, batch.y.tolist()) for batch in source.batches(10, "strings")]
@@ -178,29 +178,27 @@ class ImageTable(_TableSource):
 
     def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[str]]:
         assert self._columns.image is not None
-        names = [self._found(*pair) for pair in zip(places, cells[self._columns.image], strict=True)]
+        pairs = zip(places, cells[self._columns.image], strict=True)
+        names = [find_image(self._table, place, name) for place, name in pairs]
         return ImageFiles(self.path.parent, names), names
 
-    def _found(self, place: str, name: Any) -> str:
-        if isinstance(name, str) and name:
-            if (self.path.parent / name).is_file():
-                return name
-            if Path(name).is_file():
-                return str(Path(name).absolute())
-        raise DataError(
-            f"{place}: there is no image {name!r:.80}. Paths are relative to {self.path.parent} or to the working "
-            "directory."
-        )
+
+def find_image(table: Table, place: str, name: Any) -> str:
+    """Return where an image of a table is: as a path below the folder of its file, or as one of its own."""
+    if isinstance(name, str) and name:
+        if (table.path.parent / name).is_file():
+            return name
+        if Path(name).is_file():
+            return str(Path(name).absolute())
+    raise DataError(
+        f"{place}: there is no image {name!r:.80}. Paths are relative to {table.path.parent} or to the working "
+        "directory."
+    )
 
 
 def first_image(table: Table, column: str) -> Any:
     """Return the first image of a table as a batch of one, or None if there is no row."""
     for place, (name,) in table.rows([column]):
-        for path in (table.path.parent / str(name), Path(str(name))):
-            if path.is_file():
-                return ImageFiles(".", [str(path.absolute())])[np.arange(1)]
-        raise DataError(
-            f"{table.path}, {place}: there is no image {name!r:.80}. Paths are relative to {table.path.parent} or to "
-            "the working directory."
-        )
+        found = find_image(table, f"{table.path}, {place}", name)
+        return ImageFiles(table.path.parent, [found])[np.arange(1)]
     return None
