@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from aircl.hooks import register_embedding
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -66,6 +67,16 @@ __getattr__ = on_demand(
         "expansion": "GaussianKernel RandomReLU",
     },
 )
+
+
+def _embedding(backbone: Any, fingerprint: str | None) -> Any:
+    """Give classifiers, which know nothing of backbones, what makes features of texts and images."""
+    from aircl.embedding import Embedding
+
+    return Embedding.of(backbone, fingerprint)
+
+
+register_embedding(_embedding)
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,8 @@ class ACILClassifier(AnalyticClassifier):
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Notes
     -----
@@ -60,6 +62,7 @@ class ACILClassifier(AnalyticClassifier):
         memory_limit: int | str | None = None,
         ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.store = store
@@ -68,3 +71,4 @@ class ACILClassifier(AnalyticClassifier):
         self.memory_limit = memory_limit
         self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone

@@ -134,6 +134,8 @@ class RecursiveACILClassifier(LinearClassifier):
         Applied to X first, such as `RandomReLU`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -169,10 +171,13 @@ class RecursiveACILClassifier(LinearClassifier):
 
     takes_tensors: ClassVar[bool] = False
 
-    def __init__(self, gamma: float = 1.0, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self, gamma: float = 1.0, *, expansion: Any = None, random_state: Any = None, backbone: Any = None
+    ) -> None:
         self.gamma = gamma
         self.expansion = expansion
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Recursive

@@ -134,6 +134,8 @@ class AEFOCLClassifier(LinearClassifier):
         Applied to X first, such as `RandomReLU`; pseudo-features are drawn before it.
     random_state : int or None, default=None
         Seed of the pseudo-features (None: 0) and of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -178,11 +180,13 @@ class AEFOCLClassifier(LinearClassifier):
         spread: str = "sample",
         expansion: Any = None,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.spread = spread
         self.expansion = expansion
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return MomentsAndVariances

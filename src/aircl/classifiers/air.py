@@ -39,6 +39,9 @@ class AIRClassifier(AnalyticClassifier):
         stays where it is; ledgers of one key can be compared.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of X first: a name of `aircl list backbones`, or any object with the `Backbone` protocol. X
+        are then texts (a list, an array, a Series), or images (paths, PIL images, uint8 arrays), in every method.
 
     Attributes
     ----------
@@ -106,6 +109,7 @@ class AIRClassifier(AnalyticClassifier):
         memory_limit: int | str | None = None,
         ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.weighting = weighting
@@ -116,3 +120,4 @@ class AIRClassifier(AnalyticClassifier):
         self.memory_limit = memory_limit
         self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone

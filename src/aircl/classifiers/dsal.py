@@ -105,6 +105,8 @@ class DSALClassifier(LinearClassifier):
         Width f of the random projection.
     random_state : int, RandomState instance or None, default=None
         Seed of the projection.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -146,11 +148,13 @@ class DSALClassifier(LinearClassifier):
         compensation: float = 0.6,
         n_components: int = 2048,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.compensation = compensation
         self.n_components = n_components
         self.random_state = random_state
+        self.backbone = backbone
 
     def end_phase(self) -> DSALClassifier:
         """Close the phase: its residual joins the compensation stream.

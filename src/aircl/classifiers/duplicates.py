@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.rows import check_ids, contents, read_key
 from aircl.engine import StoreError
 from aircl.engine.backend import Array
 from aircl.engine.ledger import Ledger, LedgerError, LedgerWarning, Shown, occurrence
+from aircl.inputs import raw_samples
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -47,6 +50,15 @@ class Naming:
     since: Ledger | None = None
     raw: Any = None
     key: bytes | None = None
+
+    def of(self, given: Any, inputs: Inputs) -> Naming:
+        """Return the same for what was given: where a backbone makes the features, a row is what it makes them of."""
+        if self.raw is not None or inputs.embedder_ is None:
+            return self
+        samples = raw_samples(given)
+        if isinstance(samples, list) and "texts" not in inputs.embedder_.backbone_.kinds:
+            samples = [Path(sample) if isinstance(sample, str) else sample for sample in samples]
+        return replace(self, raw=samples)
 
     def checked(self, classifier: StreamClassifier, n: int, weight: Array | None) -> Naming:
         """Return the same for the rows that weigh something, or say what is wrong with it."""

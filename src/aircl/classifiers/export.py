@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from aircl.classifiers import file, onnx_file
 from aircl.classifiers.file import FORMAT, FileError
 from aircl.classifiers.fingerprint import expansion_hash
-from aircl.classifiers.header import MAX_WIDTH, Backbone, Expansion, Labels, check_label_header
+from aircl.classifiers.header import MAX_WIDTH, Backbone, Columns, Expansion, Labels, check_label_header
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.persistence import (
     EXPANSIONS,
@@ -31,6 +31,7 @@ from aircl.classifiers.snapshot import Snapshot
 from aircl.engine.backend import NUMPY, Array, backend_of
 from aircl.engine.learner import Solved
 from aircl.engine.solve import LinearSolution
+from aircl.hooks import embedding
 from aircl.storage.errors import InputError
 from aircl.storage.records import check, parse_json
 
@@ -50,6 +51,8 @@ class ExportHeader(TypedDict):
     expansion: Expansion | None
     expansion_hash: str | None
     backbone: Backbone | None
+    raw: str | dict[str, Any] | None
+    columns: Columns | None
     temperature: float | None
 
 
@@ -96,7 +99,7 @@ def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any],
     expansion = pack_expansion(None, fitted)
     if hasattr(fitted, "_state_arrays") and not _same(_redrawn(expansion, inputs.n_features_in_, solved.dtype), fitted):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
-    names = getattr(inputs, "feature_names_in_", None)
+    names, raw = getattr(inputs, "feature_names_in_", None), getattr(inputs.embedder_, "backbone", None)
     temperature = getattr(solution, "temperature", None)
     header = {
         "format": FORMAT,
@@ -108,6 +111,8 @@ def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any],
         "expansion": expansion,
         "expansion_hash": expansion_hash(fitted),
         "backbone": inputs.backbone_,
+        "raw": raw if isinstance(raw, str | None) else {"object": type(raw).__name__},
+        "columns": inputs.columns_,
         "temperature": None if temperature is None else float(temperature),
     }
     return header, arrays
@@ -124,7 +129,7 @@ def _same(redrawn: Any, fitted: Any) -> bool:
     return redrawn is not None and expansion_hash(redrawn) == expansion_hash(fitted)
 
 
-def load_export(path: str | Path, *, expansion: Any = None) -> Snapshot:
+def load_export(path: str | Path, *, expansion: Any = None, backbone: Any = None) -> Snapshot:
     """Read what `export` wrote: a predictor that cannot learn.
 
     Parameters
@@ -132,6 +137,8 @@ def load_export(path: str | Path, *, expansion: Any = None) -> Snapshot:
     path : str or path
     expansion : fitted transformer, default=None
         Needed if the classifier had a transformer that is not aircl's own.
+    backbone : Backbone, default=None
+        Needed if the classifier had a backbone that is an object. One that has a name is made again.
 
     Returns
     -------
@@ -154,29 +161,37 @@ def load_export(path: str | Path, *, expansion: Any = None) -> Snapshot:
     >>> model > 50 * export, bool((predictor.predict(X) == clf.predict(X)).all())
     (True, True)
     """
-    path = Path(path)
+    predictor = read_export(Path(path), expansion, backbone)
+    embedder = predictor._solved.inputs.embedder_
+    if embedder is not None:
+        embedder.make()  # what is missing is noticed now
+    return predictor
+
+
+def read_export(path: Path, expansion: Any = None, backbone: Any = None) -> Snapshot:
+    """Read an export, and leave it for later to make its backbone."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     if is_onnx(path):
         text, arrays = onnx_file.read(path)
-        return _unpacked(path, parse_json(text, "the header"), arrays, expansion)
+        return _unpacked(path, parse_json(text, "the header"), arrays, expansion, backbone)
     with file.read(path) as (header, stored):
         if "class" in header:
             raise FileError(f"{path} is a model with its statistics, no export: load it with {header['class']}.load.")
-        return _unpacked(path, header, stored, expansion)
+        return _unpacked(path, header, stored, expansion, backbone)
 
 
-def _unpacked(path: Path, header: Any, arrays: Mapping[str, Array], given: Any) -> Snapshot:
+def _unpacked(path: Path, header: Any, arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
     try:
         check(header, ExportHeader, "the header")
-        return _unpack(header, arrays, given)
+        return _unpack(header, arrays, given, backbone)
     except FileError:
         raise
     except (InputError, LookupError, TypeError, AttributeError, ValueError) as error:
         raise FileError(f"{path} is no export, or its header does not fit its arrays ({error}).") from error
 
 
-def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any) -> Snapshot:
+def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
     from aircl.classifiers.stream import StreamClassifier
 
     check_label_header(header["labels"])
@@ -202,7 +217,17 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any) -> 
     if header["temperature"] is not None:
         solution.__dict__["temperature"] = header["temperature"]
     noted: dict[str, Any] = {"n_features_in_": width, "expansion_": fitted, "backend_": NUMPY}
-    noted["backbone_"] = header["backbone"]
+    noted |= {"backbone_": header["backbone"], "columns_": header["columns"]}
+    raw = header["raw"]
+    if isinstance(raw, dict):
+        if backbone is None:
+            raise FileError(
+                f"the export is of a classifier with a backbone of the class {raw.get('object')}, which no file can "
+                "hold. Pass one with the same fingerprint: load_export(path, backbone=...)."
+            )
+        raw = backbone
+    if raw is not None:
+        noted["embedder_"] = embedding(raw, header["backbone"]["fingerprint"])
     if header["feature_names_in"] is not None:
         noted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
     inputs = Inputs.of(header["export"], **noted)

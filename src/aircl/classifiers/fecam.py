@@ -210,6 +210,8 @@ class FeCAMClassifier(StreamClassifier):
         Bytes, or a text such as "4GB", that the second moments may take.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -254,6 +256,7 @@ class FeCAMClassifier(StreamClassifier):
         expansion: Any = None,
         memory_limit: int | str | None = None,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.shrinkage = shrinkage
         self.rounds = rounds
@@ -262,6 +265,7 @@ class FeCAMClassifier(StreamClassifier):
         self.expansion = expansion
         self.memory_limit = memory_limit
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return PerClass

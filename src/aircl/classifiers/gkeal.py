@@ -22,6 +22,8 @@ class GKEALClassifier(AnalyticClassifier):
         between two rows of the first batch, 10 is published.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of centres.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Notes
     -----
@@ -56,11 +58,13 @@ class GKEALClassifier(AnalyticClassifier):
         n_components: int = 2048,
         sigma: float | str = "median",
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
         self.sigma = sigma
         self.random_state = random_state
+        self.backbone = backbone
 
     def _make_expansion(self) -> GaussianKernel:
         return GaussianKernel(self.n_components, sigma=self.sigma, random_state=self.random_state)

@@ -36,6 +36,15 @@ class Backbone(TypedDict):
     fingerprint: str
 
 
+class Columns(TypedDict, total=False):
+    """The columns of a table that the command line has read."""
+
+    label: str | None
+    text: list[str]
+    image: str | None
+    id: str | None
+
+
 class _Learned(TypedDict):
     n_features_in: int
     feature_names_in: list[str] | None
@@ -70,6 +79,7 @@ class Learned(_Learned, total=False):
     """What is known about the statistics; older files do not have all of it."""
 
     backbone: Backbone | None
+    columns: Columns | None
     gamma_rule: GammaRule | None
     ledger: LedgerHeader
 
@@ -93,6 +103,7 @@ class Parameters(TypedDict, total=False):
     calibrate: bool
     ledger: bool
     rounds: int
+    backbone: str | dict[str, Any] | None
 
 
 class _Expansion(TypedDict):

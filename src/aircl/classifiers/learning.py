@@ -62,9 +62,10 @@ def begun(
     """Return the state after a first batch, or, if it has no row, the labels that are declared."""
     classifier._check_parameters()
     classifier._check_kind(X)
-    inputs, X = Inputs.first(type(classifier).__name__, X, min_samples)
+    given = X
+    inputs, X = Inputs.first(type(classifier).__name__, X, min_samples, getattr(classifier, "backbone", None))
     labels, weight, declared = _check_y(classifier, X, y, classes, sample_weight, declared)
-    naming = naming.checked(classifier, len(labels), weight)
+    naming = naming.of(given, inputs).checked(classifier, len(labels), weight)
     X, labels, weight = without_zero_weights(X, labels, weight)
     classifier._check_new_classes(np.unique(labels))
     if X.shape[0] == 0:
@@ -94,13 +95,13 @@ def go_on(classifier: StreamClassifier, X: Any, y: Any, classes: Any, sample_wei
     classifier._check_parameters()
     classifier._check_kind(X)
     learner, limit = classifier._learner, classifier._memory_limit()
-    inputs = learner.state.inputs
+    inputs, given = classifier._inputs(), X
     X = inputs.check(X)
     with learner.locked():
         if limit != learner.state.statistics.space.memory_limit:
             learner.change(lambda state: state.with_limits(memory_limit=limit))
         labels, weight, declared = _check_y(classifier, X, y, classes, sample_weight, learner.state.labels)
-        naming = naming.checked(classifier, len(labels), weight)
+        naming = naming.of(given, inputs).checked(classifier, len(labels), weight)
         X, labels, weight = without_zero_weights(X, labels, weight)
         unique = np.unique(labels)
         classifier._check_new_classes(unique[learner.state.labels.match(unique) < 0])
@@ -158,10 +159,11 @@ def forget_rows(classifier: StreamClassifier, X: Any, y: Any, sample_weight: Any
     """Take rows out of the statistics."""
     classifier._check_kind(X)
     learner = classifier._learner
-    X = learner.state.inputs.check(X)
+    inputs, given = classifier._inputs(), X
+    X = inputs.check(X)
     with learner.locked():
         labels, weight, _ = _check_y(classifier, X, y, None, sample_weight, learner.state.labels)
-        naming = naming.checked(classifier, len(labels), weight)
+        naming = naming.of(given, inputs).checked(classifier, len(labels), weight)
         X, labels, weight = without_zero_weights(X, labels, weight)
         state = learner.absorb()
         shown = naming.shown(state.ledger, X, labels, weight)
@@ -195,7 +197,8 @@ def _without_replaced(
     if old:
         X = state.inputs.check(old["X"])
         labels, weight, _ = _check_y(classifier, X, old["y"], None, old.get("sample_weight"), state.labels)
-        old_naming = Naming(old.get("ids"), raw=old.get("raw")).checked(classifier, len(labels), None)
+        old_naming = Naming(old.get("ids"), raw=old.get("raw")).of(old["X"], state.inputs)
+        old_naming = old_naming.checked(classifier, len(labels), None)
         old_shown = old_naming.shown(state.ledger, X, labels, weight)
     chosen = chosen_to_replace(state.ledger, naming, shown, changed, old_naming, old_shown)
     return _without(classifier, state, *_taken(X, labels, weight, old_shown, chosen))

@@ -53,6 +53,8 @@ class NCMClassifier(StreamClassifier):
         Applied to X first.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -80,9 +82,10 @@ class NCMClassifier(StreamClassifier):
     0.88
     """
 
-    def __init__(self, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(self, *, expansion: Any = None, random_state: Any = None, backbone: Any = None) -> None:
         self.expansion = expansion
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Means

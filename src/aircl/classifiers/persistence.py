@@ -21,6 +21,7 @@ from aircl.engine.labels import Labels
 from aircl.engine.ledger import Ledger
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.hooks import embedding
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -36,8 +37,21 @@ def save(classifier: StreamClassifier, path: Path) -> None:
     write(path, json.dumps(header, sort_keys=True, default=plain), arrays)
 
 
-def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, device: Any) -> Classifier:
-    """Read a classifier of class `cls`, or say why the file cannot be read."""
+def load(
+    cls: type[Classifier],
+    path: Path,
+    *,
+    expansion: Any = None,
+    weighting: Any = None,
+    device: Any = None,
+    backbone: Any = None,
+    make_backbone: bool = True,
+) -> Classifier:
+    """Read a classifier of class `cls`, or say why the file cannot be read.
+
+    Its backbone is made again at once, so that one that is missing is not noticed late; commands that do not need it
+    leave it for later.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     backend = NUMPY if device is None else torch_backend(device)
@@ -47,11 +61,16 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
         if (name := header.get("class")) != cls.__name__:
             raise FileError(f"{path} is of the class {name}: load it with {name}.load.")
         try:
-            return _unpack(cls, header, arrays, expansion, weighting, backend)
+            classifier = _unpack(cls, header, arrays, expansion, weighting, backend, backbone)
         except FileError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, AssertionError) as error:
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
+    if make_backbone and hasattr(classifier, "_learner"):
+        embedder = classifier._learner.state.inputs.embedder_
+        if embedder is not None:
+            embedder.make()
+    return classifier
 
 
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
@@ -63,6 +82,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
     if "ledger" in parameters:
         parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
+    if not isinstance(backbone := parameters.get("backbone"), str | None):
+        parameters["backbone"] = {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
     fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
@@ -93,6 +114,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
+        "columns": state.inputs.columns_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
@@ -110,6 +132,7 @@ def _unpack(
     expansion: Any,
     weighting: Any,
     backend: NumpyBackend,
+    backbone: Any = None,
 ) -> Classifier:
     # What a class has a parameter for by now, and what it did before.
     parameters = {**getattr(cls, "_in_older_files", {}), **header["parameters"]}
@@ -124,6 +147,15 @@ def _unpack(
     unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
         parameters["expansion"] = unfitted
+    if isinstance(packed := parameters.get("backbone"), dict):
+        if backbone is None:
+            raise FileError(
+                f"the file was saved with a backbone of the class {packed.get('object')}, which no file can hold. Pass "
+                "one with the same fingerprint: load(path, backbone=...)."
+            )
+        parameters["backbone"] = backbone
+    elif backbone is not None:
+        raise FileError(f"the file was saved with backbone={packed!r}; load(path, backbone=...) is for objects.")
     classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
     learned = header["learned"]
@@ -133,6 +165,11 @@ def _unpack(
         return classifier
     noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
     noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
+    noted["columns_"] = learned.get("columns")
+    if (used := parameters.get("backbone")) is not None:
+        if noted["backbone_"] is None:
+            raise FileError("the file has a backbone without a fingerprint.")
+        noted["embedder_"] = embedding(used, noted["backbone_"]["fingerprint"])
     if learned["feature_names_in"] is not None:
         noted["feature_names_in_"] = np.array(learned["feature_names_in"], dtype=object)
     space = Space(learned["n_features"], np.dtype(learned["dtype"]), backend, parse_bytes(limit))

@@ -111,6 +111,8 @@ class RanPACClassifier(LinearClassifier):
         Width f of the random layer; None: X is the features.
     random_state : int, RandomState instance or None, default=None
         Seed of the random layer, whose entries are N(0, 1).
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -142,11 +144,17 @@ class RanPACClassifier(LinearClassifier):
     takes_tensors: ClassVar[bool] = False
 
     def __init__(
-        self, gamma: float | str = "held-out", *, n_components: int | None = 10000, random_state: Any = None
+        self,
+        gamma: float | str = "held-out",
+        *,
+        n_components: int | None = 10000,
+        random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return HoldingOut

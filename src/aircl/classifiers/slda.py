@@ -47,6 +47,8 @@ class SLDAClassifier(LinearClassifier):
         Applied to X first.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -75,10 +77,13 @@ class SLDAClassifier(LinearClassifier):
     0.92
     """
 
-    def __init__(self, shrinkage: float = 1e-4, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self, shrinkage: float = 1e-4, *, expansion: Any = None, random_state: Any = None, backbone: Any = None
+    ) -> None:
         self.shrinkage = shrinkage
         self.expansion = expansion
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Shared

@@ -77,6 +77,20 @@ class Snapshot:
         return names
 
     @property
+    def backbone(self) -> Any:
+        """What makes features of texts or images first: a name or an object; None: X are features."""
+        embedder = self._solved.inputs.embedder_
+        return None if embedder is None else embedder.backbone
+
+    @property
+    def backbone_(self) -> dict[str, str]:
+        """Name and fingerprint of what made the features, where it is known."""
+        noted = self._solved.inputs.backbone_
+        if noted is None:
+            raise AttributeError("it is not known what made the features: no backbone_ was noted.")
+        return dict(noted)
+
+    @property
     def version(self) -> int:
         """Of the learner's state."""
         return self._solved.version

@@ -229,6 +229,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         if classes is None:
             learning.forget_rows(self, X, y, sample_weight, Naming(ids))
         else:
+            if np.ndim(classes) == 0:
+                raise ValueError(
+                    f"classes={classes!r} is one label. Put labels in a list: forget(classes=[{classes!r}])."
+                )
             given = check_labels(classes)
             self._learner.change(lambda state: state.without_classes(state.labels.cast(given)))
         return self
@@ -341,7 +345,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         state = self._learner.state
         self._check_kind(X)
-        X = state.inputs.check(X)
+        X = self._inputs().check(X)
         blocks = [features for _, features in self._features(X, state.inputs)]
         return self._backend.concatenate(blocks) if blocks else np.zeros((0, state.statistics.n_score_features))
 
@@ -391,6 +395,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def _query(self, X: Any) -> Snapshot:
         check_is_fitted(self)
         self._check_kind(X)
+        self._inputs()
         return self._current()
 
     def _by_class(self, values: Array, labels: Labels) -> Array:
@@ -431,10 +436,23 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         if is_tensor(X) and not self.takes_tensors:
             raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
 
+    def _inputs(self) -> Inputs:
+        """Return what the first batch has settled, and refuse a backbone that was changed after it."""
+        inputs: Inputs = self._learner.state.inputs
+        given = getattr(self, "backbone", None)
+        learned = None if inputs.embedder_ is None else inputs.embedder_.backbone
+        if given is not learned and not (isinstance(given, str) and given == learned):
+            raise ValueError(
+                f"backbone={given!r}, but this learner has learned with backbone={learned!r}. A backbone cannot change "
+                "once something is learned: set it back, or fit again."
+            )
+        return inputs
+
     def __sklearn_tags__(self) -> Any:
         """Declare what input is taken."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.string = getattr(self, "backbone", None) is not None
         return tags
 
     # -- files --
@@ -460,7 +478,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         export(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None) -> Self:
+    def load(
+        cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None, backbone: Any = None
+    ) -> Self:
         """Read what `save` wrote, and go on where it stopped. Nothing in the file is executed.
 
         Parameters
@@ -473,9 +493,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         device : str or torch.device, default=None
             Where the statistics live as torch tensors, such as "cpu" or "cuda". None: as NumPy arrays. The file does
             not say what it was learned from.
+        backbone : Backbone, default=None
+            Needed if the classifier was saved with a backbone that is an object. One that has a name is made again.
 
         Returns
         -------
         classifier : object
         """
-        return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting, device=device)
+        return persistence.load(
+            cls, Path(path), expansion=expansion, weighting=weighting, device=device, backbone=backbone
+        )

@@ -45,9 +45,9 @@ def export(
 
 def load_predictor(path: Path) -> AnalyticClassifier:
     """Read a model that has learned something, or an export: both predict."""
-    from aircl.classifiers.export import is_export, load_export
+    from aircl.classifiers.export import is_export, read_export
 
     if not is_export(path):
         return load_fitted(path)
-    predictor: Any = load_export(path)
+    predictor: Any = read_export(path)
     return predictor  # type: ignore[no-any-return]  # as far as predictions go, it is one

@@ -14,9 +14,11 @@ from aircl.cli.ledger import check_usage as check_ledger_usage
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
+    give_backbone,
     give_feature_names,
     label_kind,
     load_model,
+    take_backbone,
     take_feature_names,
     write_model,
 )
@@ -26,13 +28,16 @@ from aircl.cli.options import (
     BatchRows,
     Device,
     Features,
+    Id,
+    Image,
     Json,
-    MaybeLabel,
+    Label,
     ModelOutput,
     Quiet,
     SampleWeight,
+    Text,
 )
-from aircl.cli.sources import input_paths, open_sources, weight_files
+from aircl.cli.sources import Asked, input_paths, open_sources, weight_files
 from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
@@ -65,16 +70,24 @@ def learn(
         list[str],
         typer.Argument(
             metavar="FILES",
-            help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes; folders of images, one folder a class, "
-            "with --backbone; or Python functions, module:function, that yield (X, y).",
+            help=f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images, one folder per "
+            "class; or Python functions, module:function, that yield (X, y).",
         ),
     ],
     output: ModelOutput,
-    label: MaybeLabel = None,
+    label: Label = None,
     features: Features = None,
+    text: Text = None,
+    image: Image = None,
+    id_: Id = None,
     sample_weight: SampleWeight = None,
     backbone: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`, for folders of images.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What texts or images go through: a name of `aircl list backbones`.",
+            show_default="wordllama for texts, efficientnet-lite0 for images",
+        ),
     ] = None,
     device: Device = None,
     method: Annotated[
@@ -187,7 +200,7 @@ def learn(
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
-    from aircl.data.arrays import Request, agree_on_labels
+    from aircl.data.arrays import agree_on_labels
 
     with changing(output, [] if append is None else [append], quiet):
         model = new_model(method, settings, expand, seed) if append is None else load_model(append)
@@ -196,15 +209,17 @@ def learn(
         use_key(model, ledger, ledger_key)
         is_new = not model.__sklearn_is_fitted__()
         names = take_feature_names(model)
-        request = Request(label, features, names, sample_weight)
-        sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone, device)
+        asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
+        opened = open_sources(files, asked, model, backbone=backbone, device=device, quiet=quiet)
+        sources = opened.sources
         check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
-        check_backbone(model, network)
+        old = open_sources(replaced, asked, model, backbone=backbone, device=device).sources if replaced else []
+        take_backbone(model)
         reading = Reading(sources, quiet)
         kind = agree_on_labels(sources, label_kind(model))
 
-        old = open_sources(replaced, request, getattr(model, "n_features_in_", None), None)[0] if replaced else []
-        command = Command(model, on_duplicate, read_rows(old, batch, kind) if old else None)
+        by_id = opened.columns.get("id") is not None
+        command = Command(model, by_id, on_duplicate, read_rows(old, batch, kind) if old else None)
 
         def use(part: Batch) -> None:
             command.learn(part, part.X if dtype is None else part.X.astype(dtype))
@@ -216,8 +231,7 @@ def learn(
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
-        if network is not None and is_new:
-            model.backbone_ = network
+        give_backbone(model, opened)
         # A model that was begun without names stays without: nothing says that its columns were these.
         give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
         if statistics_only:
@@ -242,16 +256,6 @@ def learn(
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
     said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
     reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
-
-
-def check_backbone(model: AnalyticClassifier, network: dict[str, str] | None) -> None:
-    """Refuse images of another backbone than the model has learned from."""
-    known = getattr(model, "backbone_", None)
-    if network is not None and known is not None and known != network:
-        raise ValueError(
-            f"the model has learned from features of {known['name']} ({known['fingerprint'][:12]}..), not of "
-            f"{network['name']} ({network['fingerprint'][:12]}..). Use the same backbone."
-        )
 
 
 def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:

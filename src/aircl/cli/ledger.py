@@ -43,17 +43,24 @@ class Command:
     Parameters
     ----------
     model : AnalyticClassifier
+    by_id : bool
+        Whether a column of ids was named: files of images have names, but rows are known by those no longer than they
+        stay where they are.
     on_duplicate : {"error", "skip", "replace"} or None
     replaced : dict or None
         The old rows of ids.
     """
 
     def __init__(
-        self, model: AnalyticClassifier, on_duplicate: str | None = None, replaced: dict[str, Any] | None = None
+        self,
+        model: AnalyticClassifier,
+        by_id: bool,
+        on_duplicate: str | None = None,
+        replaced: dict[str, Any] | None = None,
     ) -> None:
         from aircl.engine import Ledger
 
-        self.model, self.on_duplicate, self.replaced = model, on_duplicate or "error", replaced
+        self.model, self.by_id, self.on_duplicate, self.replaced = model, by_id, on_duplicate or "error", replaced
         known = model._learner.state.ledger if hasattr(model, "_learner") else None
         self.since = Ledger(by_id=False, books=()) if known is None else known
 
@@ -67,7 +74,7 @@ class Command:
             self.model.partial_fit(X, part.y, **weight)
             return
         raw = part.X if part.raw is None else part.raw  # a row is what was read, whatever precision it is learned in
-        naming = Naming(part.ids, self.on_duplicate, self.replaced, self.since, raw)
+        naming = Naming(part.ids if self.by_id else None, self.on_duplicate, self.replaced, self.since, raw)
         with _in_options():
             learn(self.model, X, part.y, None, part.weight, naming)
 
@@ -76,7 +83,7 @@ class Command:
         from aircl.classifiers.duplicates import Naming
         from aircl.classifiers.learning import forget_rows
 
-        naming = Naming() if self.model._ledger() is False else Naming(part.ids, raw=part.raw)
+        naming = Naming() if self.model._ledger() is False else Naming(part.ids if self.by_id else None, raw=part.raw)
         forget_rows(self.model, part.X, part.y, part.weight, naming)
 
     def known(self, rows: int) -> int | None:

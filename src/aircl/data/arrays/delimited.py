@@ -48,11 +48,7 @@ class DelimitedSource(Source):
             return left
         assert self._label is not None
         for _, row in self._table.records():
-            text = row[self._label]
-            if not _is_integer(text):
-                left.discard("integers")
-            if text not in _BOOLEANS:
-                left.discard("booleans")
+            left &= label_kinds_of(row[self._label])
             if left <= {"strings"}:
                 break
         return left
@@ -77,7 +73,7 @@ class DelimitedSource(Source):
             except ValueError:
                 raise self._not_a_number(line, row) from None
             if kind is not None and self._label is not None:
-                labels.append(self._convert(row[self._label], kind, line))
+                labels.append(read_label(f"{self.path}, line {line}", row[self._label], kind))
             if self._id is not None:
                 ids.append(check_id(f"{self.path}, line {line}", row[self._id]))
             filled += 1
@@ -90,17 +86,6 @@ class DelimitedSource(Source):
     def _filled(self, X: Array, labels: list[Any], weight: Array, ids: list[str]) -> Rows:
         y = np.array(labels) if labels else None
         return X, y, None if self._weight is None else weight, None if self._id is None else ids
-
-    def _convert(self, text: str, kind: LabelKind, line: int) -> Any:
-        if text == "":
-            raise DataError(f"{self.path}, line {line}: the label is empty. Every row needs a label.")
-        if kind == "strings":
-            return check_text_label(f"{self.path}, line {line}", text)
-        if kind == "integers" and _is_integer(text):
-            return int(text)
-        if kind == "booleans" and text in _BOOLEANS:
-            return _BOOLEANS[text]
-        raise DataError(f"{self.path}, line {line}: the label {text!r} does not fit labels that are {kind}.")
 
     def _not_a_number(self, line: int, row: list[str]) -> DataError:
         columns = list(zip(self.feature_names or (), self._features, strict=True))
@@ -121,6 +106,29 @@ def _number(text: str) -> float:
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
+
+
+def label_kinds_of(text: str) -> set[LabelKind]:
+    """Return what a label that is written as text can be read as."""
+    kinds: set[LabelKind] = {"strings"}
+    if _is_integer(text):
+        kinds.add("integers")
+    if text in _BOOLEANS:
+        kinds.add("booleans")
+    return kinds
+
+
+def read_label(place: str, text: str, kind: LabelKind) -> Any:
+    """Return a label that is written as text."""
+    if text == "":
+        raise DataError(f"{place}: the label is empty. Every row needs a label.")
+    if kind == "strings":
+        return check_text_label(place, text)
+    if kind == "integers" and _is_integer(text):
+        return int(text)
+    if kind == "booleans" and text in _BOOLEANS:
+        return _BOOLEANS[text]
+    raise DataError(f"{place}: the label {text!r} does not fit labels that are {kind}.")
 
 
 def _is_integer(text: str) -> bool:
