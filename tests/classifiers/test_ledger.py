@@ -9,8 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 
-from aircl import ACILClassifier, AIRClassifier, StoreError
+from aircl import (
+    ACILClassifier,
+    AEFOCLClassifier,
+    AIRClassifier,
+    DSALClassifier,
+    FeCAMClassifier,
+    GKEALClassifier,
+    NCMClassifier,
+    RanPACClassifier,
+    RecursiveACILClassifier,
+    SLDAClassifier,
+    StoreError,
+)
 from aircl.classifiers.rows import check_ids, contents
 from aircl.engine.ledger import Ledger, LedgerError, LedgerWarning
 
@@ -371,3 +384,26 @@ def test_several_processes_keep_no_ledger():
 
     with pytest.raises(ValueError, match="a ledger is kept by one process"):
         fit_joblib(AIRClassifier(0.5, ledger=True), [Shard("a", lambda size: [(X, Y)])], workers=1)
+
+
+OTHERS = [
+    AEFOCLClassifier(ledger=True),
+    DSALClassifier(n_components=8, ledger=True),
+    FeCAMClassifier(ledger=True),
+    GKEALClassifier(n_components=8, ledger=True),
+    NCMClassifier(ledger=True),
+    RanPACClassifier(n_components=8, ledger=True),
+    RecursiveACILClassifier(ledger=True),
+    SLDAClassifier(ledger=True),
+]
+
+
+@pytest.mark.parametrize("clf", OTHERS, ids=lambda clf: type(clf).__name__)
+def test_every_classifier_can_keep_one(clf, tmp_path):
+    cls, clf = type(clf), clone(clf).partial_fit(X[:30], Y[:30])
+    refused(clf, lambda clf: clf.partial_fit(X[20:40], Y[20:40]), "10 of 20 rows were learned already")
+    clf.partial_fit(X[20:40], Y[20:40], on_duplicate="skip")
+    refused(clf, lambda clf: clf.forget(X[50:], Y[50:]), "never learned")
+    clf.save(tmp_path / "m")
+    assert bits(cls.load(tmp_path / "m")) == bits(clf)
+    assert len(ledger_of(clf)) == clf.class_count_.sum() == 40

@@ -48,3 +48,18 @@ def test_what_an_export_cannot_do_is_said(model, run):
         assert "holds no statistics" in said
     assert "e is an export" in run("info", "e", code=1).stderr
     run("export", "m", "-o", "m", code=1)
+
+
+@pytest.mark.parametrize("name", ["e", "e.onnx"])
+def test_an_export_of_texts_knows_its_backbone_and_columns(tmp_path, monkeypatch, run, name):
+    if name == "e.onnx":
+        pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
+    rows = "where is my card,card\nwhich rate,rate\nmy card is gone,card\nthe rate of today,rate\n"
+    (tmp_path / "t.csv").write_text("question,label\n" + rows)
+    run("learn", "t.csv", "--text", "question", "--label", "label", "--backbone", "char-ngrams", "-o", "m")
+    run("export", "m", "-o", name)
+    (tmp_path / "new.csv").write_text("question\na card\nrates\n")
+    assert run("predict", name, "new.csv", "--quiet").stdout == run("predict", "m", "new.csv", "--quiet").stdout
+    assert load_export(name).predict(["a card", "rates"]).tolist() == ["card", "rate"]

@@ -136,3 +136,88 @@ def test_killed_at_any_moment_and_repeated_it_is_as_if_undisturbed(kills, option
         assert again.code == (1 if was_written and not options else 0), again.stderr
         assert bits("m") == undisturbed
     assert {path.name for path in place.iterdir()} == {"0.npz", "1.npz", "2.npz", "key", "begun", "m"}
+
+
+# -- texts and images, by id and by what they are --
+TEXTS = {
+    "t1": ("where is my card", "card"),
+    "t2": ("my card has not come", "card"),
+    "t3": ("which rate do I get", "rate"),
+    "t4": ("what is the rate of today", "rate"),
+    "t5": ("please send a new card", "rate"),  # which is wrong
+}
+
+
+def write_texts(path, rows):
+    lines = [f"{name},{text},{label}" for name, (text, label) in rows.items()]
+    path.write_text("\n".join(["ticket,text,label", *lines]) + "\n")
+
+
+@pytest.fixture
+def tickets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
+    write_texts(tmp_path / "all.csv", TEXTS)
+    write_texts(tmp_path / "right.csv", {"t5": (TEXTS["t5"][0], "card"), "t6": ("the rate please", "rate")})
+    return tmp_path
+
+
+def counts(path):
+    model = AIRClassifier.load(path)
+    return dict(zip(model.classes_.tolist(), model.class_count_.tolist(), strict=True))
+
+
+def test_a_wrong_label_is_corrected_and_a_customer_forgotten_by_id(tickets, run):
+    names = ("--text", "text", "--id", "ticket", "--backbone", "char-ngrams")
+    run("learn", "all.csv", *names, "--ledger", "-o", "m")
+    refused = run("learn", "right.csv", "--append", "m", "-o", "m", code=1).stderr
+    assert "1 of 2 rows was learned already: ids 't5'" in refused
+    assert "1 of them had other content, another label or weight" in refused
+    replace = ("learn", "right.csv", "--append", "m", "--on-duplicate", "replace", "-o", "m")
+    assert "have to be shown" in run(*replace, code=1).stderr
+    run(*replace, "--replaced", "all.csv")
+    assert counts("m") == {"card": 3, "rate": 3}
+    state = bits("m")
+    run(*replace, "--replaced", "all.csv")  # once more
+    assert bits("m") == state
+    # Afterwards it is the model that was right from the beginning.
+    write_texts(tickets / "good.csv", TEXTS | {"t5": (TEXTS["t5"][0], "card"), "t6": ("the rate please", "rate")})
+    run("learn", "good.csv", *names, "--gamma", 0.5, "-o", "good")
+    np.testing.assert_allclose(
+        AIRClassifier.load("m").set_params(gamma=0.5).coef_, AIRClassifier.load("good").coef_, rtol=1e-6, atol=1e-7
+    )
+    write_texts(tickets / "gone.csv", {"t3": TEXTS["t3"]})
+    run("forget", "m", "gone.csv", "-o", "m")
+    assert counts("m") == {"card": 3, "rate": 2}
+    assert "never learned: ids 't3'" in run("forget", "m", "gone.csv", "-o", "m", code=1).stderr
+    write_texts(tickets / "other.csv", {"t4": ("another text", "rate")})
+    assert "with other content" in run("forget", "m", "other.csv", "-o", "m", code=1).stderr
+
+
+def test_texts_are_known_by_what_they_say(tickets, run):
+    run("learn", "all.csv", "--text", "text", "--backbone", "char-ngrams", "--ledger", "-o", "m")
+    model = AIRClassifier.load("m")
+    with pytest.raises(ValueError, match="1 of 2 rows was learned already"):
+        model.partial_fit(["where is my card", "a new one"], ["card", "card"])  # in Python as on the command line
+    model.forget(["where is my card"], ["card"])
+    assert model.class_count_.tolist() == [1, 3]
+
+
+def test_images_are_known_by_their_files_wherever_these_are(tmp_path, run, monkeypatch):
+    pil = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    for day, n in (("monday", 4), ("tuesday", 2)):
+        for label in ("cat", "dog"):
+            (tmp_path / day / label).mkdir(parents=True)
+            for number in range(n):
+                pixels = rng.integers(0, 255, (6, 6, 3), dtype=np.uint8)
+                pil.fromarray(pixels).save(tmp_path / day / label / f"{number}.png")  # both days have a 0.png
+    run("learn", "monday", "--backbone", "identity", "--ledger", "-o", "m")
+    run("learn", "tuesday", "--append", "m", "-o", "m")
+    assert counts("m") == {"cat": 6, "dog": 6}
+    shutil.move("monday", "elsewhere")
+    assert "8 of 8 rows were learned already" in run("learn", "elsewhere", "--append", "m", "-o", "m", code=1).stderr
+    run("forget", "m", "elsewhere", "-o", "m")
+    assert counts("m") == {"cat": 2, "dog": 2}
