@@ -115,6 +115,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
         "columns": state.inputs.columns_,
+        "history": state.inputs.history_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
@@ -165,7 +166,7 @@ def _unpack(
         return classifier
     noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
     noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
-    noted["columns_"] = learned.get("columns")
+    noted |= {"columns_": learned.get("columns"), "history_": learned.get("history")}
     if (used := parameters.get("backbone")) is not None:
         if noted["backbone_"] is None:
             raise FileError("the file has a backbone without a fingerprint.")
