@@ -77,8 +77,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
-    if not isinstance(backbone := parameters.get("backbone"), str | None):
-        parameters["backbone"] = {"object": type(backbone).__name__}
+    if (backbone := parameters.pop("backbone", None)) is not None:
+        parameters["backbone"] = backbone if isinstance(backbone, str) else {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
     fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
@@ -109,11 +109,12 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
-        "columns": state.inputs.columns_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
     }
+    if state.inputs.columns_ is not None:
+        header["learned"]["columns"] = state.inputs.columns_
     return header, arrays
 
 
