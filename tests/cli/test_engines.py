@@ -11,7 +11,7 @@ from PIL import Image
 
 from aircl import AIRClassifier
 from aircl.backbones import BackboneEntry
-from aircl.raw import FrozenBackbone
+from aircl.raw.frozen import FrozenBackbone
 
 
 def assert_same(path, reference):

@@ -310,9 +310,14 @@ def test_tables_that_do_not_fit(columns, options, message, run, tmp_path):
 
 def test_lines_of_json_that_are_none(run, tmp_path):
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "u"}\n[1]\n')
-    assert "t.jsonl, line 2 holds a list" in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
+    assert (
+        "t.jsonl, line 2 holds a list" in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
+    )
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "u"}\n{"text": \n')
-    assert "t.jsonl, line 2: it is not JSON" in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
+    assert (
+        "t.jsonl, line 2: it is not JSON"
+        in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
+    )
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "u"}\n{"label": "v", "text": 5}\n')
     assert "line 2: 5 is not a text" in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "u"}\n{"label": 1, "text": "b"}\n')
