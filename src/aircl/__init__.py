@@ -24,9 +24,10 @@ if TYPE_CHECKING:
         RecursiveACILClassifier,
         SLDAClassifier,
         Snapshot,
+        load_export,
     )
     from aircl.embedding import Embedding
-    from aircl.engine import GammaPath, StoreError
+    from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
 __version__ = "0.1.0"
@@ -42,6 +43,8 @@ __all__ = [
     "GKEALClassifier",
     "GammaPath",
     "GaussianKernel",
+    "LedgerError",
+    "LedgerWarning",
     "NCMClassifier",
     "RanPACClassifier",
     "RandomReLU",
@@ -50,15 +53,17 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "load_export",
 ]
 
 __getattr__ = on_demand(
     __name__,
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "load_export",
         "embedding": "Embedding",
-        "engine": "GammaPath StoreError",
+        "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },
 )

@@ -173,7 +173,11 @@ def test_a_backbone_that_is_not_installed(tmp_path, monkeypatch):
 def test_a_backbone_cannot_change_once_something_is_learned():
     clf = AIRClassifier(1.0, backbone=NAME).fit(TEXTS, INTENTS)
     clf.set_params(backbone="char-ngrams")
-    for call in (lambda: clf.predict(TEXTS), lambda: clf.partial_fit(TEXTS, INTENTS), lambda: clf.forget(TEXTS, INTENTS)):
+    for call in (
+        lambda: clf.predict(TEXTS),
+        lambda: clf.partial_fit(TEXTS, INTENTS),
+        lambda: clf.forget(TEXTS, INTENTS),
+    ):
         with pytest.raises(ValueError, match="A backbone cannot change once something is learned"):
             call()
     assert clf.fit(TEXTS, INTENTS).n_features_in_ == 1024

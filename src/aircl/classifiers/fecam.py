@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -208,6 +209,8 @@ class FeCAMClassifier(StreamClassifier):
         Applied to X first.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that the second moments may take.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
     backbone : str or Backbone, default=None
@@ -255,6 +258,7 @@ class FeCAMClassifier(StreamClassifier):
         power: float = 0.5,
         expansion: Any = None,
         memory_limit: int | str | None = None,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
@@ -264,6 +268,7 @@ class FeCAMClassifier(StreamClassifier):
         self.power = power
         self.expansion = expansion
         self.memory_limit = memory_limit
+        self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
 

@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from aircl.classifiers.duplicates import Naming, check_common, new_ledger
 from aircl.engine import StoreError
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
         names = [getattr(one, "backbone", None) for one in (ours, theirs)]
         if names[0] is not names[1] and not (isinstance(names[0], str) and names[0] == names[1]):
             raise StoreError(f"cannot merge: backbone={names[0]!r} here, {names[1]!r} there. Make them equal.")
+        check_common(new_ledger(ours, Naming()), theirs._learner.state.ledger)
         return
     check_same_kind(fingerprint(ours), fingerprint(theirs), _differences(ours, theirs))
     if ours._learner.state.lineage & theirs._learner.state.lineage:
@@ -116,3 +118,4 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "
             "state of something merged before), and would be counted twice."
         )
+    check_common(ours._learner.state.ledger, theirs._learner.state.ledger)

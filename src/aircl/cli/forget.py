@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems, say
+from aircl.cli.ledger import Command, LedgerKey, use_key
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
@@ -36,12 +37,12 @@ from aircl.cli.options import (
     SampleWeight,
     Text,
 )
+from aircl.cli.provenance import Note, record
 from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
-    from aircl.data.arrays import Batch
 
 
 @reports_problems
@@ -62,7 +63,9 @@ def forget(
     image: Image = None,
     id_: Id = None,
     sample_weight: SampleWeight = None,
+    ledger_key: LedgerKey = None,
     device: Device = None,
+    note: Note = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -73,6 +76,7 @@ def forget(
     check_model_output(output, json)
     with changing(output, [model], quiet):
         classifier = load_fitted(model)
+        use_key(classifier, False, ledger_key)
         before = row_count(classifier)
         if classes:
             classifier.forget(classes=[to_label(classifier, text) for text in classes])
@@ -80,6 +84,7 @@ def forget(
             names = take_feature_names(classifier)
             asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
             forget_rows(classifier, files or [], asked, output, batch, quiet, device)
+        record(classifier, "forgot", note=note, rows=before - row_count(classifier))
         write_model(classifier, output)
     left = row_count(classifier)
     if json:
@@ -110,10 +115,7 @@ def forget_rows(
     take_backbone(classifier)
     kind = agree_on_labels(opened.sources, label_kind(classifier))
 
-    def use(part: Batch) -> None:
-        classifier.forget(part.X, part.y, sample_weight=part.weight)
-
-    Reading(opened.sources, quiet).feed(use, batch, kind)
+    Reading(opened.sources, quiet).feed(Command(classifier, opened.columns.get("id") is not None).forget, batch, kind)
     give_feature_names(classifier, asked.names)
     give_backbone(classifier, opened)
 

@@ -9,6 +9,8 @@ import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems
 from aircl.cli.engines import Engine, check_engine, learn_apart
+from aircl.cli.ledger import Command, LedgerKey, OnDuplicate, read_rows, use_key
+from aircl.cli.ledger import check_usage as check_ledger_usage
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
@@ -35,6 +37,7 @@ from aircl.cli.options import (
     SampleWeight,
     Text,
 )
+from aircl.cli.provenance import Note, files_read, record
 from aircl.cli.sources import Asked, input_paths, open_sources, weight_files
 from aircl.storage.writing import check_output
 
@@ -123,6 +126,20 @@ def learn(
     dtype: Annotated[
         Precision | None, typer.Option(help="Precision of the statistics.", show_default="that of the features")
     ] = None,
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger", help="Keep a hash of every row: none is learned twice, none forgotten that was not learned."
+        ),
+    ] = False,
+    ledger_key: LedgerKey = None,
+    on_duplicate: OnDuplicate = None,
+    replaced: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replaced", metavar="FILE", help="The old rows for --on-duplicate replace; others in it are left alone."
+        ),
+    ] = None,
     append: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Go on with a saved model; it stays as it is unless -o names it."),
@@ -155,6 +172,7 @@ def learn(
             help="Choose no gamma and solve nothing: a file for `aircl merge`, also if there are no rows.",
         ),
     ] = False,
+    note: Note = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -172,6 +190,7 @@ def learn(
         "memory_limit": memory_limit,
     }
     settings = {name: value for name, value in settings.items() if value is not None}
+    check_ledger_usage(ledger, ledger_key, on_duplicate, replaced, engine)
     if append is None:
         check_usage(method, settings, expand, seed)
     elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
@@ -189,19 +208,23 @@ def learn(
         model = new_model(method, settings, expand, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
+        use_key(model, ledger, ledger_key)
         is_new = not model.__sklearn_is_fitted__()
         names = take_feature_names(model)
         asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
         opened = open_sources(files, asked, model, backbone=backbone, device=device, quiet=quiet)
         sources = opened.sources
         check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
+        old = open_sources(replaced, asked, model, backbone=backbone, device=device).sources if replaced else []
         take_backbone(model)
         reading = Reading(sources, quiet)
         kind = agree_on_labels(sources, label_kind(model))
 
+        by_id = opened.columns.get("id") is not None
+        command = Command(model, by_id, on_duplicate, read_rows(old, batch, kind) if old else None)
+
         def use(part: Batch) -> None:
-            X = part.X if dtype is None else part.X.astype(dtype)
-            model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
+            command.learn(part, part.X if dtype is None else part.X.astype(dtype))
 
         if engine is None:
             reading.feed(use, batch, kind)
@@ -211,6 +234,10 @@ def learn(
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
         give_backbone(model, opened)
+        if statistics_only and note is not None:
+            record(model, "learned", note=note)  # the names of files are not for those who merge it
+        elif not statistics_only and command.known(reading.rows) != reading.rows:
+            record(model, "learned", note=note, files=files_read(sources, reading.rows_of))
         # A model that was begun without names stays without: nothing says that its columns were these.
         give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
         if statistics_only:
@@ -229,10 +256,12 @@ def learn(
                 "classes": n_classes,
                 "features": width,
                 "gamma": gamma_,
+                **({} if (known := command.known(reading.rows)) is None else {"known": known}),
             }
         )
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
-    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}, in {output}")
+    said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
+    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
 
 
 def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:

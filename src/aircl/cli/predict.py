@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aircl.cli.console import Reading, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, take_backbone, take_feature_names
+from aircl.cli.export import load_predictor
+from aircl.cli.modelfile import label_kind, take_backbone, take_feature_names
 from aircl.cli.options import BATCH_ROWS, BatchRows, Device, Features, Files, Id, Image, ModelPath, Quiet, Text
 from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output, is_stdout
@@ -59,7 +60,7 @@ def predict(
         raise typer.BadParameter(f"{output} should end in one of {', '.join(OUTPUTS)}.", param_hint="--output")
     if output is not None:
         check_output(output, inputs=[model])
-    classifier = load_fitted(model)
+    classifier = load_predictor(model)
     asked = Asked(label, features, None, id_, tuple(text or ()), image, take_feature_names(classifier), labelled=False)
     opened = open_sources(files, asked, classifier, device=device)
     sources = opened.sources

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from aircl.cli.console import say
+from aircl.cli.modelfile import inputs_of
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -125,8 +126,8 @@ class _Opening:
         self.noted: dict[str, str] | None = getattr(model, "backbone_", None)
         self.is_raw = getattr(model, "backbone", None) is not None
         self.n_features: int | None = getattr(model, "n_features_in_", None)
-        known = model._learner.state.inputs.columns_ or {} if hasattr(model, "_learner") else {}
-        self.known: dict[str, Any] = known
+        known: dict[str, Any] = getattr(inputs_of(model), "columns_", None) or {}
+        self.known = known
         if asked.labelled and asked.label is None:
             asked = replace(asked, label=known.get("label"))
         if not asked.text and asked.image is None:

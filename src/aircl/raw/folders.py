@@ -49,7 +49,8 @@ class ImageSource(EncodedSource):
 
     def _blocks(self, kind: LabelKind | None) -> Iterator[Block]:
         names = list(self._inputs.names)
-        yield Block(self._inputs, self._labels if kind else None, None, names, names)
+        paths = [self._inputs.folder / name for name in names]
+        yield Block(self._inputs, self._labels if kind else None, None, names, paths)
 
 
 def open_folder(folder: Path, *, labelled: bool) -> tuple[list[str], Array | None]:

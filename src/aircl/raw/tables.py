@@ -180,11 +180,11 @@ class ImageTable(_TableSource):
     [((1, 36), ['cat'])]
     """
 
-    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[str]]:
+    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[Any]]:
         assert self._columns.image is not None
         pairs = zip(places, cells[self._columns.image], strict=True)
         names = [find_image(self._table, place, name) for place, name in pairs]
-        return ImageFiles(self.path.parent, names), names
+        return ImageFiles(self.path.parent, names), [self.path.parent / name for name in names]
 
 
 def find_image(table: Table, place: str, name: Any) -> str:
