@@ -22,7 +22,9 @@ HUGE = 10**6
 def learner():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 4)), np.repeat(["ant", "bee", "cat", "dog"], 10)
-    return AIRClassifier(expansion=RandomReLU(6, random_state=0)).partial_fit(X, y, classes=["ant", "emu"])
+    return AIRClassifier(expansion=RandomReLU(6, random_state=0), calibrate=False).partial_fit(
+        X, y, classes=["ant", "emu"]
+    )
 
 
 def forge(path, change):

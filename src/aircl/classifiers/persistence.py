@@ -19,14 +19,14 @@ from aircl.engine import GammaMemory, GammaPath, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
 from aircl.engine.memory import parse_bytes
-from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.expansion import AutoBuffer, GaussianKernel, RandomReLU
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
 
     Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
-EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
+EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel, AutoBuffer)}
 
 
 def save(classifier: StreamClassifier, path: Path) -> None:
@@ -115,7 +115,8 @@ def _unpack(
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
-        parameters["expansion"] = unfitted
+        is_default = isinstance(unfitted, AutoBuffer) and unfitted.random_state is None
+        parameters["expansion"] = "auto" if is_default else unfitted
     classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
     learned = header["learned"]
