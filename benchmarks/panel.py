@@ -16,6 +16,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +182,8 @@ def quality(clf: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     share = np.cumsum(right[order]) / np.arange(1, len(y) + 1)
     found["coverage"] = float((np.flatnonzero(share >= 0.95) + 1).max(initial=0) / len(y))
     if hasattr(clf, "expected_accuracy"):
-        try:
+        with suppress(ValueError):  # not calibrated
             found["expected"] = clf.expected_accuracy().overall
-        except ValueError:  # not calibrated
-            pass
     return found
 
 
@@ -204,7 +203,7 @@ def unknowns(clf: Any, split: Split, seed: int) -> float:
 
 
 def update(clf: Any, split: Split, seed: int) -> float:
-    """Return the seconds of taking in 100 more rows, a new class among them, and answering for 100 with probabilities."""
+    """Return the seconds of taking in 100 more rows, a new class among them, and giving probabilities for 100."""
     X, y, X_test, _ = split
     rng = np.random.default_rng(seed)
     new = np.flatnonzero(y == rng.choice(np.unique(y)))[:20]

@@ -35,6 +35,7 @@ class AnalyticClassifier(LinearClassifier):
     calibrate: bool
     memory_limit: int | str | None
     random_state: Any
+    backbone: Any
 
     def _make_expansion(self) -> Any:
         return AutoBuffer() if isinstance(self.expansion, str) else self.expansion

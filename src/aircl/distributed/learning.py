@@ -16,6 +16,7 @@ from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.piece import Piece, count_buckets, with_classes
 from aircl.distributed.shard import Shard
 from aircl.engine import Learner, State
+from aircl.storage.errors import InputError, is_refusal
 
 # Called with the number of shards that are learned, of all shards, and of rows so far.
 Progress = Callable[[int, int, int], None]
@@ -106,6 +107,11 @@ def check_batch_size(batch_size: int) -> None:
 
 def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int) -> StreamClassifier:
     """Return an empty learner that treats every batch as one process does that has begun with the first one."""
+    if classifier._ledger() is not False:
+        raise ValueError(
+            "a ledger is kept by one process: ledger=False to learn by several, or learn in this process, "
+            "partial_fit batch after batch."
+        )
     probe = clone(classifier)
     for shard in shards:
         for X, y, weight in shard.batches(batch_size):
@@ -158,7 +164,9 @@ def learn_part(
             try:
                 classifier.partial_fit(X, y, sample_weight=weight)
             except ValueError as error:
-                raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
+                if not is_refusal(error):
+                    raise
+                raise InputError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
             before += n
         rows += before
     state = classifier._learner.sealed()  # what travels is sealed; what stays must not differ

@@ -149,6 +149,16 @@ class AutoBuffer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return MOST
         return d if d >= WIDE else min(max(PER_COLUMN * d, FEWEST), MOST)
 
+    def _layer(self) -> dict[str, NDArray[Any]]:
+        """Return the matrix and the thresholds; without thresholds rows are scaled first, without both left alone."""
+        if self.n_features_in_ > WIDEST:
+            raise ValueError(
+                f"{self.n_features_in_} columns are hashed, which no graph of ONNX has. Export to safetensors."
+            )
+        if self.n_features_in_ >= WIDE:
+            return {}
+        return dict(zip(("components", "threshold"), _draw(self.n_features_in_, self.seed_, self._dtype), strict=False))
+
     def _state_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what the map is made of: seed, width and bits of a number."""
         check_is_fitted(self)
