@@ -10,7 +10,7 @@ from scipy import sparse
 from aircl import AIRClassifier
 from aircl.expansion import AutoBuffer
 
-WIDTHS = {2: 256, 13: 256, 30: 480, 64: 1024, 256: 2048, 999: 2048, 1000: 1000, 4096: 4096, 4097: 2048}
+WIDTHS = {2: 256, 13: 256, 30: 256, 64: 512, 200: 1600, 256: 2048, 999: 2048, 1000: 1000, 4096: 4096, 4097: 2048}
 
 
 def rows(d, n=3, dtype=np.float64):

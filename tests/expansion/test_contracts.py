@@ -49,7 +49,7 @@ def test_set_output_gives_a_named_frame(expansion, container):
     assert isinstance(H, frame.DataFrame)
     assert list(H.columns) == list(fitted.get_feature_names_out())
     assert H.columns[0] == f"{type(expansion).__name__.lower()}0"
-    assert H.shape == (10, 1024 if isinstance(expansion, AutoBuffer) else 300)
+    assert H.shape == (10, 512 if isinstance(expansion, AutoBuffer) else 300)
 
 
 @every_expansion

@@ -18,7 +18,7 @@ from aircl.expansion.tensors import check_tensor
 # Rows of fewer columns are measurements, whose length says something; of more, embeddings, whose direction does.
 DIRECTIONS = 64
 # ReLU features per column, and the least and the most of them in all.
-PER_COLUMN, FEWEST, MOST = 16, 256, 2048
+PER_COLUMN, FEWEST, MOST = 8, 256, 2048
 # From so many columns on nothing is gained, and beyond the second number a scatter matrix is too large.
 WIDE, WIDEST = 1000, 4096
 # Thresholds of narrow features, which may be of any unit: from the first to the second, evenly in the logarithm.
@@ -30,7 +30,7 @@ HASHES = 16
 class AutoBuffer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Expand features as far as their number d of columns calls for; it is what ``expansion="auto"`` makes.
 
-    16 random ReLU features per column, at least 256 and at most 2048, of rows scaled to norm 1 (fewer than 64 columns:
+    8 random ReLU features per column, at least 256 and at most 2048, of rows scaled to norm 1 (fewer than 64 columns:
     of rows as they are, with random thresholds), except that 1000 to 4096 columns stay as they are.
 
     Cost: O(n d f) to transform n rows; for more than 4096 columns O(n d), for a sparse X O(its stored entries).
@@ -75,7 +75,7 @@ class AutoBuffer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     >>> from aircl.expansion import AutoBuffer
     >>> X, _ = load_digits(return_X_y=True)
     >>> AutoBuffer().fit_transform(X).shape
-    (1797, 1024)
+    (1797, 512)
     """
 
     seed_: int
