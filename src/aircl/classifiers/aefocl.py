@@ -15,6 +15,7 @@ from aircl.classifiers.phases import Nested
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
+from aircl.engine.gamma import EqualShares
 from aircl.engine.means import ClassVariances, Shared
 from aircl.engine.solve import LinearSolution
 from aircl.engine.statistics import held
@@ -100,7 +101,8 @@ class RebalancedRidge:
         filled = statistics.moments
         for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
             filled = filled.plus_rows(X if self.expansion is None else self.expansion.transform(X), slots)
-        solution, _ = Ridge(self.gamma, "uniform", "mean").solve(State.empty(filled, labels=state.labels))
+        rule = Ridge(self.gamma, "uniform", "mean", criterion=EqualShares)
+        solution, memory = rule.solve(State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
         return LinearSolution(W=solution.W, gamma=solution.gamma), memory
 
     def pseudo_features(self, classes: ClassVariances, order: Array) -> Iterator[tuple[Array, Array]]:
