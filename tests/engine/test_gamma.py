@@ -12,7 +12,7 @@ from aircl.engine import gamma as gamma_module
 from aircl.engine.air import PerClass
 from aircl.engine.backend import NumpyBackend
 from aircl.engine.batch import sort_by_class
-from aircl.engine.gamma import FEW, GRID, STEPS, Criterion, EqualShares, choose_gamma, descend
+from aircl.engine.gamma import FEW, GRID, STEPS, Criterion, choose_gamma, descend
 from aircl.engine.means import Shared
 from aircl.engine.problem import Problem
 from aircl.engine.problem import pooled_scatter_uncertainty as uncertainty_of
@@ -37,7 +37,7 @@ def full(G):
 
 
 def direct(X, y, problem, gamma, uncertainty):
-    """Both terms by the formulas of the module's docstring, and the error as `EqualShares` has it."""
+    """Both terms by the formulas of the module's docstring, one class at a time."""
     n, pi, f, C = problem.count, problem.pi, X.shape[1], len(problem.count)
     M, K = problem.sums / n[:, None], np.linalg.inv(full(problem.G) + gamma * np.eye(f))
     W = K @ (problem.sums * pi[:, None]).T
@@ -46,7 +46,7 @@ def direct(X, y, problem, gamma, uncertainty):
     h = (pi @ n) * np.trace(K @ S_w) / (len(y) - C)
     t = pi * ((1 - uncertainty) * np.trace(K @ S) / (1 - h) + uncertainty * np.trace(K @ any_direction))
     cov = W.T @ ((1 - uncertainty) * S / (1 - h) ** 2 + uncertainty * any_direction) @ W
-    right, losses, as_one, apart = [], [], [], []
+    right, losses = [], []
     for c in range(C):
         at_mean = (1 + t[c]) * M[c] @ W - t[c] * np.eye(C)[c]
         rivals = [z for z in range(C) if z != c]
@@ -54,11 +54,10 @@ def direct(X, y, problem, gamma, uncertainty):
         right.append(np.prod(norm.cdf((at_mean[c] - at_mean[rivals]) / sd)))
         error, spread = np.square(np.eye(C)[c] - M[c] @ W).sum(), np.trace(W.T @ S_w @ W)
         of_mean, in_sample = pi[c] * M[c] @ K @ M[c], 1 - 1 / n[c]
-        losses.append((error + spread) / (1 - of_mean - in_sample * t[c] / (1 + t[c])) ** 2)
-        as_one.append((error + spread) / (1 - of_mean - pi[c] * in_sample * np.trace(K @ S_w)) ** 2)
-        apart.append(error / (1 - of_mean) ** 2 + spread / (1 - h) ** 2)
+        as_one = (error + spread) / (1 - of_mean - pi[c] * in_sample * np.trace(K @ S_w)) ** 2
+        losses.append((as_one + error / (1 - of_mean) ** 2 + spread / (1 - h) ** 2) / 2)
     p = np.clip(np.mean(right), 1e-3, 1 - 1e-3)
-    return np.log((1 - p) / p), np.mean(np.log(losses)), np.mean(np.log((np.array(as_one) + apart) / 2))
+    return np.log((1 - p) / p), np.mean(np.log(losses))
 
 
 @pytest.mark.parametrize("uncertainty", [0.0, 0.3, 1.0])
@@ -67,20 +66,9 @@ def test_the_criterion_is_the_formula(store_type, f, uncertainty):
     X, y, problem = make_problem(store_type, f)
     problem = replace(problem, _uncertainty=lambda within: uncertainty)
     for gamma in gamma_grid(problem)[12::3]:  # where no leverage is near 1
-        odds, error, error_in_equal_shares = direct(X, y, problem, gamma, uncertainty)
+        odds, error = direct(X, y, problem, gamma, uncertainty)
         found = Criterion(problem).at(gamma)
-        np.testing.assert_allclose([found.error, found.criterion], [error, odds + error / 4], rtol=1e-6)
-        found = EqualShares(problem).at(gamma)
-        np.testing.assert_allclose(
-            [found.error, found.criterion], [error_in_equal_shares, odds + error_in_equal_shares], rtol=1e-6
-        )
-
-
-def test_no_leverage_reaches_one_however_few_samples_a_class_has():
-    """The samples of a class of two pull W to them in the one direction they differ in, not in all that S_w has."""
-    _, _, problem = make_problem(Shared, 40, (300, 150, 2, 2, 1))
-    errors = [Criterion(problem).at(gamma).error for gamma in gamma_grid(problem)]
-    assert max(errors) < 3 < max(EqualShares(problem).at(gamma).error for gamma in gamma_grid(problem))
+        np.testing.assert_allclose([found.error, found.criterion], [error, odds + error], rtol=1e-6)
 
 
 def test_sign_vectors_tell_the_traces_where_the_leverage_is_small(monkeypatch):
@@ -138,8 +126,7 @@ def test_some_classes_stand_for_many(monkeypatch):
 @pytest.mark.parametrize("counts", [(5,), (1, 1, 1), (30, 1)])  # one class, no scatter at all, a class without
 def test_the_criterion_is_finite_whatever_was_learned(store_type, counts):
     _, _, problem = make_problem(store_type, 6, counts)
-    for criterion in (Criterion, EqualShares):
-        assert all(np.isfinite(criterion(problem).at(gamma).criterion) for gamma in gamma_grid(problem))
+    assert all(np.isfinite(Criterion(problem).at(gamma).criterion) for gamma in gamma_grid(problem))
 
 
 def test_uncertainty_is_of_uneven_shares_and_of_few_samples():

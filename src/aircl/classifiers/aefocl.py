@@ -15,7 +15,6 @@ from aircl.classifiers.phases import Nested
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
-from aircl.engine.gamma import EqualShares
 from aircl.engine.means import ClassVariances, Shared
 from aircl.engine.solve import LinearSolution
 from aircl.engine.statistics import held
@@ -101,7 +100,7 @@ class RebalancedRidge:
         filled = statistics.moments
         for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
             filled = filled.plus_rows(X if self.expansion is None else self.expansion.transform(X), slots)
-        rule = Ridge(self.gamma, "uniform", "mean", criterion=EqualShares)
+        rule = Ridge(self.gamma, "uniform", "mean")
         solution, memory = rule.solve(State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
         return LinearSolution(W=solution.W, gamma=solution.gamma), memory
 

@@ -14,7 +14,6 @@ from aircl.classifiers.linear import LinearClassifier, check_gamma
 from aircl.classifiers.phases import PhaseStatistics
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.gamma import EqualShares
 from aircl.engine.solve import LinearSolution, solve_ridge
 from aircl.engine.state import BLOCK_BYTES
 from aircl.engine.statistics import ByClass, held
@@ -77,7 +76,7 @@ class DualRidge:
         assert isinstance(statistics, TwoStreams)
         ones, f = np.ones(statistics.n_classes), statistics.width
         main = statistics.total(slice(0, f))
-        rule = Ridge(self.gamma, "uniform", "mean", criterion=EqualShares)
+        rule = Ridge(self.gamma, "uniform", "mean")
         first, memory = rule.solve(State.empty(main, labels=state.labels, epoch=state.epoch), memory)
         G = statistics.total(slice(f, None)).gram(ones)
         # The same ridge for the size of the features: tanh features are not as large as ReLU's.

@@ -14,7 +14,7 @@ from aircl.classifiers.linear import LinearClassifier, check_gamma
 from aircl.classifiers.phases import PhaseStatistics
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.gamma import EqualShares, descend
+from aircl.engine.gamma import descend
 from aircl.engine.means import Shared
 from aircl.engine.solve import LinearSolution, solve_ridge
 from aircl.engine.statistics import Stored
@@ -102,9 +102,7 @@ class HeldOutRidge:
             return float(self.gamma)
         chosen = statistics.chosen or statistics.choose()
         if chosen is None:  # too few rows were held out: from the statistics, then
-            solution, _ = Ridge("auto", "uniform", "mean", criterion=EqualShares).solve(
-                State.empty(total, labels=state.labels)
-            )
+            solution, _ = Ridge("auto", "uniform", "mean").solve(State.empty(total, labels=state.labels))
             chosen = solution.gamma
         return chosen
 

@@ -1,9 +1,21 @@
 """gamma is chosen from the statistics alone: no sample is kept or set aside.
 
-The criterion is the log odds of a misclassification plus a quarter of the log of the classes' squared error, both as
-they are for samples that were not learned. The odds are what a classifier is for, but rest on normally distributed
-classes and are flat where classes are far apart; there the error decides. All classes have the scatter S_w around their
-means m_y, and K = (sum_y pi_y A_y + gamma I)^-1, W = K B.
+The criterion is the log of the classes' squared error plus the log odds of a misclassification, both as they are for
+samples that were not learned. The error has sharp minima but is not what a classifier is for; the odds are, but rest on
+normally distributed classes and are flat where classes are far apart. Measured, their sum chooses better than either.
+All classes have the scatter S_w around their means m_y, and K = (sum_y pi_y A_y + gamma I)^-1, W = K B.
+
+*Squared error*: generalised cross-validation taken class by class. Ordinary GCV divides the mean residual by one mean
+leverage, which stands for head and tail alike and picks badly under imbalance. Here every class has its own,
+
+    L_y(gamma) = R_y / (1 - h_y)^2,   R_y = |1_y - W'm_y|^2 + tr(W'S_w W),
+    h_y = pi_y (m_y'K m_y + (1 - 1 / n_y) tr(K S_w)),
+
+in the geometric mean over classes. In the sample the scatter is (1 - 1/n_y) S_w: one sample has none. A new sample of
+the class scatters by S_w whatever n_y is, and that is what R_y has. A second estimate takes mean and scatter apart: the
+error at the mean has the mean's leverage, and the spread has that of a sample in the pooled scatter, which is the same
+for all classes and reaches 1 when the n - C degrees of freedom are used up. L_y is the mean of the two: each alone can
+vanish or explode for some classes when there are more features than samples.
 
 *Odds of an error*: a new sample of class y is normal around the class's true mean with covariance S. Its scores have
 the covariance W'S W. Their mean is not W'm_y, for W has seen the noise e in m_y = mu_y + e. With K_0, which has not,
@@ -14,14 +26,6 @@ and a = pi_y n_y, K m_y is K_0 m_y / (1 + a m_y'K_0 m_y), so that the scores at 
 which is what leaving out a sample of leverage t / (1 + t) gives. The class is right with probability
 prod_z Phi(margin over z / its standard deviation); the mean of that over classes makes the odds.
 
-*Squared error*: generalised cross-validation taken class by class. Ordinary GCV divides the mean residual by one mean
-leverage, which stands for head and tail alike and picks badly under imbalance. Here every class has its own,
-
-    L_y(gamma) = R_y / (1 - h_y)^2,   R_y = |1_y - W'm_y|^2 + tr(W'S_w W),
-    h_y = pi_y m_y'K m_y + (1 - 1 / n_y) t_y / (1 + t_y),
-
-in the geometric mean over classes: the leverage of the mean and, in n_y - 1 of n_y directions, that of the scatter.
-
 *Search*: every gamma that is tried costs one Cholesky factorisation. Downhill on a grid of four gammas per decade,
 first in steps of a decade, then in smaller ones; during a stream from the last gamma, five gammas at the most.
 """
@@ -30,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -64,7 +67,7 @@ class GammaPath:
     gamma : array of shape (g,)
         Ascending.
     criterion : array of shape (g,)
-        The log odds of a misclassification, plus a quarter of `error`.
+        `error` plus the log odds of a misclassification.
     error : array of shape (g,) or None
         Mean over classes of the log of the leave-one-out error. None: it was read from a file that does not have it.
 
@@ -117,16 +120,14 @@ class Trial:
     criterion: float
 
 
-def choose_gamma(
-    problem: Problem, near: float | None = None, criterion: type[Criterion] | None = None
-) -> tuple[GammaPath, Array]:
+def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath, Array]:
     """Search for gamma, in the vicinity of `near` if it is given; return what was tried and the best solution (f, C).
 
     Cost O(f^3 / 3 + C f^2) for each gamma, O(f^3 + C f^2) where the samples are nearly interpolated. About eight are
     tried, with `near` three to five.
     """
     mean_eigenvalue = problem.backend.trace(problem.G) / len(problem.G) or 1.0
-    gammas, judge = GRID * mean_eigenvalue, (criterion or Criterion)(problem)
+    gammas, judge = GRID * mean_eigenvalue, Criterion(problem)
     tried: dict[int, tuple[float, float]] = {}
     best: Trial | None = None
 
@@ -177,8 +178,6 @@ class Criterion:
     ----------
     problem : Problem
     """
-
-    error_share: ClassVar[float] = 0.25
 
     def __init__(self, problem: Problem) -> None:
         backend, f = problem.backend, len(problem.G)
@@ -234,33 +233,15 @@ class Criterion:
         covariance = self.known * new**2 * covariance + self.in_any_direction * squares
         fitted = scores[np.arange(len(scores)), self.some]  # W_y'm_y = pi_y n_y m_y'K m_y
         at_mean = 1.0 - 2.0 * fitted + np.square(scores).sum(1)  # |1_y - W'm_y|^2
-        losses = self.losses(at_mean, float((W * spread).sum()), fitted / self.count, t, trace_KS)
-        error = float(np.log(losses).mean())
-        return Trial(gamma, W, error, log_odds(scores[:, self.some], t, covariance) + self.error_share * error)
+        error = self.log_error(at_mean, float((W * spread).sum()), fitted / self.count, trace_KS)
+        return Trial(gamma, W, error, error + log_odds(scores[:, self.some], t, covariance))
 
-    def losses(self, at_mean: Array, spread: float, leverage_of_mean: Array, t: Array, trace_KS: float) -> Array:
-        """Return L_y of every class, shape (k,), from the squared errors of the means and tr(W'S_w W)."""
-        leverage = leverage_of_mean + (1.0 - 1.0 / self.count).clip(min=0.0) * t / (1.0 + t)
-        return loss(at_mean + spread, leverage)
-
-
-class EqualShares(Criterion):
-    """Error and odds in equal shares, with two estimates of the error: for AEF-OCL, DS-AL and RanPAC.
-
-    Models that do not hold the gamma that was chosen go on with what they had. The first estimate takes the leverage of
-    the scatter from tr(K S_w) as it is. The second takes mean and scatter apart: the error at the mean has the mean's
-    leverage, and the spread has that of a sample in the pooled scatter.
-    """
-
-    error_share = 1.0
-
-    def losses(self, at_mean: Array, spread: float, leverage_of_mean: Array, t: Array, trace_KS: float) -> Array:
-        """Return the mean of both estimates of L_y, shape (k,)."""
+    def log_error(self, at_mean: Array, spread: float, leverage_of_mean: Array, trace_KS: float) -> float:
+        """Return the mean over classes of log L_y, from the squared errors of the means (k,) and tr(W'S_w W)."""
         leverage = leverage_of_mean + self.pi * (1.0 - 1.0 / self.count).clip(min=0.0) * trace_KS
         in_pooled_scatter = np.array(self.leverage_per_trace * trace_KS)
         apart = loss(at_mean, leverage_of_mean) + loss(np.array(spread), in_pooled_scatter)
-        both: Array = (loss(at_mean + spread, leverage) + apart) / 2.0
-        return both
+        return float(np.log((loss(at_mean + spread, leverage) + apart) / 2.0).mean())
 
 
 def loss(residual: Array, leverage: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array
 from aircl.engine.calibration import Calibration, calibrate
-from aircl.engine.gamma import Criterion, GammaPath, choose_gamma, leave_one_out_error
+from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
@@ -31,8 +31,6 @@ class Ridge:
         Of the weights, see `AIRClassifier`.
     calibrate : bool
         Whether there are an intercept and a temperature, see `aircl.engine.calibration`.
-    criterion : type
-        What gamma="auto" minimises.
 
     Examples
     --------
@@ -53,12 +51,11 @@ class Ridge:
     weighting: Weighting
     scale: str
     calibrate: bool = False
-    criterion: type[Criterion] = Criterion
     sums_moments: ClassVar[bool] = True
 
     @property
     def weighed(self) -> Ridge:
-        """The same but for what no learner changes, or no search depends on."""
+        """The same but for what no search depends on."""
         return Ridge(self.gamma, self.weighting, self.scale)
 
     def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
@@ -68,7 +65,7 @@ class Ridge:
         if self.gamma == "auto":
             chosen = memory if isinstance(memory, GammaMemory) and memory.is_near_for(self, state) else None
             if chosen is None or not chosen.is_valid_for(self, state):
-                path, W = choose_gamma(problem, None if chosen is None else chosen.gamma, self.criterion)
+                path, W = choose_gamma(problem, None if chosen is None else chosen.gamma)
                 chosen = GammaMemory.of(self, state, path)
         gamma = float(self.gamma) if chosen is None else chosen.gamma
         W, backend, dtype = solve(problem, gamma) if W is None else W, problem.backend, problem.space.dtype
