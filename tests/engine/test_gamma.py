@@ -151,7 +151,7 @@ def test_no_features_but_zeros_still_gives_a_gamma():
 @pytest.mark.parametrize("start", [0, 5, 24])
 @pytest.mark.parametrize("lowest", range(25))
 def test_a_valley_is_descended_to_its_lowest_place(start, lowest):
-    assert descend(lambda place: abs(place - lowest), start, STEPS) == lowest
+    assert descend(lambda place: abs(place - lowest), start, (4, 2, 1, 1)) == lowest
 
 
 def test_of_equals_the_largest_is_taken():

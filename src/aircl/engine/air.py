@@ -27,7 +27,7 @@ from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
 from aircl.engine.moment import SecondMoment
 from aircl.engine.moments import Moments
-from aircl.engine.problem import Problem, pooled_scatter_uncertainty
+from aircl.engine.problem import Problem
 from aircl.engine.solve import solve_ridge
 from aircl.engine.space import Space, StoreError
 from aircl.engine.statistics import ByClass, OnePerClass, Statistics, held
@@ -102,8 +102,8 @@ class PerClass(ClassMoments):
         return S
 
     def uncertainty(self, within: Array, pi: Array) -> float:
-        """Return how little S_w, complete, tells of the scatter of a single class."""
-        return pooled_scatter_uncertainty(within, np.ones(self.n_classes), self.count)
+        """Return 0: the scatter of every class is known."""
+        return 0.0
 
     def minus(self, batch: ClassRows) -> tuple[Self, Array]:
         """Return the statistics without learned rows: projection for a factor, subtraction for a packed matrix."""

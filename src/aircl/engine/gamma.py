@@ -26,8 +26,8 @@ and a = pi_y n_y, K m_y is K_0 m_y / (1 + a m_y'K_0 m_y), so that the scores at 
 which is what leaving out a sample of leverage t / (1 + t) gives. The class is right with probability
 prod_z Phi(margin over z / its standard deviation); the mean of that over classes makes the odds.
 
-*Search*: every gamma that is tried costs one Cholesky factorisation. Downhill on a grid of four gammas per decade,
-first in steps of a decade, then in smaller ones; during a stream from the last gamma, five gammas at the most.
+*Search*: every gamma that is tried costs one Cholesky factorisation. Downhill on a grid of four gammas per decade, from
+the best of five that are a decade apart; during a stream from the last gamma, five gammas at the most.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ from aircl.engine.solve import RidgeFactor
 
 # Relative to the mean eigenvalue of the weighted second moments: four points a decade.
 GRID = np.logspace(-4, 2, 25)
-# Where a search begins, and its steps.
-START, STEPS = 12, (4, 2, 1, 1)
+# A search begins at the best of these, a decade apart: smaller gammas may have a minimum of their own where samples are
+# interpolated. Then its steps.
+STARTS, STEPS = (8, 12, 16, 20, 24), (2, 1, 1)
 # Gammas that are tried during a stream, at the most.
 FEW = 5
 # Of more classes, so many that are evenly spaced in the order of their counts stand for all: head and tail keep their
@@ -123,7 +124,7 @@ class Trial:
 def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath, Array]:
     """Search for gamma, in the vicinity of `near` if it is given; return what was tried and the best solution (f, C).
 
-    Cost O(f^3 / 3 + C f^2) for each gamma, O(f^3 + C f^2) where the samples are nearly interpolated. About eight are
+    Cost O(f^3 / 3 + C f^2) for each gamma, O(f^3 + C f^2) where the samples are nearly interpolated. About nine are
     tried, with `near` three to five.
     """
     mean_eigenvalue = problem.backend.trace(problem.G) / len(problem.G) or 1.0
@@ -143,7 +144,7 @@ def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath
         return tried[place][0]
 
     if near is None:
-        descend(value, START, STEPS)
+        descend(value, min(STARTS, key=lambda place: (value(place), -place)), STEPS)
     else:
         descend(value, int(np.abs(np.log(gammas / near)).argmin()), (1, 1))
     assert best is not None
