@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.engine.priors import Priors
 
 
 class ACILClassifier(AnalyticClassifier):
@@ -20,6 +21,10 @@ class ACILClassifier(AnalyticClassifier):
         Applied to X first, such as `RandomReLU`.
     calibrate : bool, default=False
         Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
+    priors : {None, "equal", "count"} or mapping, default=None
+        How often classes are expected among new samples, for scores and probabilities: as the weights imply
+        (their counts), alike, as often as learned, or by label. It may change at any time, without
+        learning or solving anew: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
@@ -54,6 +59,7 @@ class ACILClassifier(AnalyticClassifier):
         store: str = "shared",
         expansion: Any = None,
         calibrate: bool = False,
+        priors: Priors = None,
         memory_limit: int | str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -61,5 +67,6 @@ class ACILClassifier(AnalyticClassifier):
         self.store = store
         self.expansion = expansion
         self.calibrate = calibrate
+        self.priors = priors
         self.memory_limit = memory_limit
         self.random_state = random_state

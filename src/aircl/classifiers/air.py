@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.engine.priors import Priors
 from aircl.engine.weighting import Weighting
 
 
@@ -30,6 +31,10 @@ class AIRClassifier(AnalyticClassifier):
         Applied to X first, such as `RandomReLU`. It is cloned, and fitted on the first batch.
     calibrate : bool, default=False
         Add an intercept and make probabilities reliable, both from the statistics alone; see Notes.
+    priors : {None, "equal", "count"} or mapping, default=None
+        How often classes are expected among new samples, for scores and probabilities: as the weights imply (alike for
+        inverse weights, by count for uniform ones), alike, as often as learned, or by label. It may change at any time,
+        without learning or solving anew: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     random_state : int, RandomState instance or None, default=None
@@ -98,6 +103,7 @@ class AIRClassifier(AnalyticClassifier):
         store: str = "per-class",
         expansion: Any = None,
         calibrate: bool = False,
+        priors: Priors = None,
         memory_limit: int | str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -107,5 +113,6 @@ class AIRClassifier(AnalyticClassifier):
         self.store = store
         self.expansion = expansion
         self.calibrate = calibrate
+        self.priors = priors
         self.memory_limit = memory_limit
         self.random_state = random_state

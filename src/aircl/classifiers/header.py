@@ -76,6 +76,7 @@ class Parameters(TypedDict, total=False):
     spread: str
     normalize: bool
     calibrate: bool
+    priors: str | dict[str, Any] | None
     rounds: int
 
 
