@@ -16,6 +16,7 @@ from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.piece import Piece, count_buckets, with_classes
 from aircl.distributed.shard import Shard
 from aircl.engine import Learner, State
+from aircl.storage.errors import InputError, is_refusal
 
 # Called with the number of shards that are learned, of all shards, and of rows so far.
 Progress = Callable[[int, int, int], None]
@@ -158,7 +159,9 @@ def learn_part(
             try:
                 classifier.partial_fit(X, y, sample_weight=weight)
             except ValueError as error:
-                raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
+                if not is_refusal(error):
+                    raise
+                raise InputError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
             before += n
         rows += before
     state = classifier._learner.sealed()  # what travels is sealed; what stays must not differ
