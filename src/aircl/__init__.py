@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ACILClassifier,
         AEFOCLClassifier,
         AIRClassifier,
+        Decisions,
         DSALClassifier,
         FeCAMClassifier,
         FileError,
@@ -35,6 +36,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "Embedding",
     "FeCAMClassifier",
     "FileError",
@@ -54,8 +56,8 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier Decisions FeCAMClassifier "
+        "FileError GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
         "embedding": "Embedding",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",

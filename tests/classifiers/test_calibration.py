@@ -136,7 +136,7 @@ def test_classes_that_scatter_towards_their_rivals_are_not_taken_for_certain(sto
 
     def sample():
         y = np.repeat(np.arange(C), n)
-        share = np.where(rng.random(len(y)) < 0.5, 0.0, rng.uniform(0.2, 0.6, len(y)))[:, None]
+        share = np.where(rng.random(len(y)) < 0.5, 0.0, rng.uniform(0.3, 0.8, len(y)))[:, None]
         mixed = (1 - share) * centres[y] + share * centres[(y + 1) % C]
         return np.maximum(mixed + rng.normal(size=(len(y), f)) * 0.5, 0.0), y
 

@@ -4,6 +4,7 @@ from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.acil_recursive import RecursiveACILClassifier
 from aircl.classifiers.aefocl import AEFOCLClassifier
 from aircl.classifiers.air import AIRClassifier
+from aircl.classifiers.decisions import Decisions
 from aircl.classifiers.dsal import DSALClassifier
 from aircl.classifiers.fecam import FeCAMClassifier
 from aircl.classifiers.file import FileError
@@ -18,6 +19,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from aircl.classifiers.decisions import Decisions, check_threshold, decide
 from aircl.classifiers.linear import LinearClassifier, check_gamma
 from aircl.engine import STORES, ExpectedAccuracy, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
@@ -204,6 +205,7 @@ class AnalyticClassifier(LinearClassifier):
         >>> clf = AIRClassifier().fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
         >>> new = clf.novelty(X[900:]) < 0.05
         >>> print(f"{new[y[900:] < 8].mean():.0%} of what it knows, {new[y[900:] >= 8].mean():.0%} of what it does not")
+        12% of what it knows, 69% of what it does not
         """
         current = self._query(X)
         # The solution that is kept, without priors, so that this is made once.
@@ -214,4 +216,34 @@ class AnalyticClassifier(LinearClassifier):
         probability = class_priors(self.priors, solution.share, solution.count, current._solved.labels.seen)
         X = current._solved.inputs.check(X)
         blocks = [model.distance(backend.to_numpy(part)) for _, part in self._features(X, current._solved.inputs)]
-        return model.share(np.concatenate(blocks) if blocks else np.zeros(0), probability)
+        share: Array = model.share(np.concatenate(blocks) if blocks else np.zeros(0), probability)
+        return share
+
+    def decide(self, X: Any, *, confidence: float | None = 0.9, novelty: float | None = 0.01) -> Decisions:
+        """Return labels, but no answer for rows that are too doubtful, or unlike anything learned.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+        confidence : float or None, default=0.9
+            The least probability of an answer; for calibrate=True. None: any will do.
+        novelty : float or None, default=0.01
+            The least `novelty` of a row that is answered. None: any will do, and it is not computed.
+
+        Returns
+        -------
+        decisions : Decisions
+            Labels as a masked array, probabilities, novelty, and the reason where there is no answer.
+        """
+        check_threshold("confidence", confidence)
+        check_threshold("novelty", novelty)
+        if confidence is not None and not self.calibrate:
+            raise ValueError(
+                "calibrate=False has no probabilities that a confidence could be asked of. Call "
+                "set_params(calibrate=True) first, or pass confidence=None."
+            )
+        current = self._query(X)
+        P = current._backend.to_numpy(current.predict_proba(X))
+        labels = current.classes_[P.argmax(axis=1)] if len(P) else current.classes_[:0]
+        share = None if novelty is None else self.novelty(X)
+        return decide(labels, P.max(axis=1, initial=0.0), share, confidence, novelty)

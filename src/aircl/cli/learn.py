@@ -15,6 +15,8 @@ from aircl.cli.modelfile import (
     give_feature_names,
     label_kind,
     load_model,
+    read_priors,
+    set_priors,
     take_feature_names,
     write_model,
 )
@@ -27,6 +29,7 @@ from aircl.cli.options import (
     Json,
     MaybeLabel,
     ModelOutput,
+    PriorsOption,
     Quiet,
     SampleWeight,
 )
@@ -97,6 +100,7 @@ def learn(
             show_default="inverse",
         ),
     ] = None,
+    priors: PriorsOption = None,
     scale: Annotated[Scale | None, typer.Option(help="Scale of the class weights.", show_default="mean")] = None,
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="What the per-class store may take, such as 4GB.")
@@ -167,6 +171,7 @@ def learn(
             f"the model has been given its own {options} when it was begun.", param_hint="--append"
         )
 
+    read_priors(priors)  # what cannot be read is said before anything is learned
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
@@ -196,6 +201,7 @@ def learn(
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
+        set_priors(model, priors)
         if network is not None and is_new:
             model.backbone_ = network
         # A model that was begun without names stays without: nothing says that its columns were these.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -43,6 +43,8 @@ class Predictions(ABC):
         The order of the columns of probabilities.
     proba, labelled : bool
         Whether probabilities, and true labels, come with the predictions.
+    more : mapping of str to {"label", "number", "text"}
+        Further columns.
 
     Attributes
     ----------
@@ -53,8 +55,10 @@ class Predictions(ABC):
 
     changed = 0
 
-    def __init__(self, classes: Array, proba: bool, labelled: bool) -> None:
-        self.columns = ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
+    def __init__(self, classes: Array, proba: bool, labelled: bool, more: Mapping[str, str]) -> None:
+        kinds = {"prediction": "label", **({"label": "label"} if labelled else {}), **more}
+        self.columns = [*kinds, *[f"p_{label}" for label in classes.tolist()] * proba]
+        self.kinds = [*kinds.values(), *["number"] * (len(self.columns) - len(kinds))]
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,8 +68,8 @@ class Predictions(ABC):
         self._stack.__exit__(*problem)
 
     @abstractmethod
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
-        """Add a batch."""
+    def write(self, prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> None:
+        """Add a batch; labels that are withheld are masked."""
 
 
 class Lines(Predictions):
@@ -77,17 +81,20 @@ class Lines(Predictions):
     proba : bool
     raw : bool
         Whether labels are written as they are.
+    more : mapping of str to {"label", "number", "text"}
     """
 
-    def __init__(self, classes: Array, proba: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled=False)
+    def __init__(self, classes: Array, proba: bool, raw: bool, more: Mapping[str, str]) -> None:
+        super().__init__(classes, proba, False, more)
         self._show: Callable[[Any], str] = str if raw else visible
-        self._table = _Table(sys.stdout, list(map(self._show, self.columns)), raw) if proba else None
+        self._table = None
+        if len(self.columns) > 1:
+            self._table = _Table(sys.stdout, list(map(self._show, self.columns)), self.kinds, raw)
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(self, prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> None:
         """Print a batch."""
         if self._table is not None:
-            self.changed += self._table.write(prediction, None, proba, self._show)
+            self.changed += self._table.write(_cells(prediction, None, proba, more), self._show)
         else:
             sys.stdout.writelines(f"{self._show(value)}\n" for value in prediction.tolist())
 
@@ -95,22 +102,26 @@ class Lines(Predictions):
 class CsvFile(Predictions):
     """A csv file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, more: Mapping[str, str]
+    ) -> None:
+        super().__init__(classes, proba, labelled, more)
         temporary = self._stack.enter_context(replacing(path))
         file = self._stack.enter_context(temporary.open("w", newline="", encoding="utf-8"))
-        self._table = _Table(file, self.columns, raw)
+        self._table = _Table(file, self.columns, self.kinds, raw)
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(self, prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> None:
         """Add a batch."""
-        self.changed += self._table.write(prediction, label, proba)
+        self.changed += self._table.write(_cells(prediction, label, proba, more))
 
 
 class ParquetFile(Predictions):
     """A parquet file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, more: Mapping[str, str]
+    ) -> None:
+        super().__init__(classes, proba, labelled, more)
         try:
             import pyarrow
             from pyarrow.parquet import ParquetWriter
@@ -119,36 +130,46 @@ class ParquetFile(Predictions):
                 f"writing {path} needs pyarrow. Install it: pip install 'aircl[parquet]', or write .csv or .npz."
             ) from None
         self._arrow = pyarrow
-        label_type = pyarrow.array(classes[:0]).type
-        types = [pyarrow.float64() if name.startswith("p_") else label_type for name in self.columns]
+        types_of = {"label": pyarrow.array(classes[:0]).type, "number": pyarrow.float64(), "text": pyarrow.string()}
+        types = [types_of[kind] for kind in self.kinds]
         self._schema = pyarrow.schema(list(zip(self.columns, types, strict=True)))
         temporary = self._stack.enter_context(replacing(path))
         self._writer = self._stack.enter_context(ParquetWriter(temporary, self._schema))
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(self, prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> None:
         """Add a batch."""
-        columns = [prediction] + ([] if label is None else [label]) + ([] if proba is None else list(proba.T))
+        columns = [
+            column.tolist() if np.ma.isMA(column) else column for column in _cells(prediction, label, proba, more)
+        ]
         arrays = [self._arrow.array(column, type_) for column, type_ in zip(columns, self._schema.types, strict=True)]
         self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
 
 
 class NpzFile(Predictions):
-    """An npz file with the arrays `prediction`, `label`, `proba` and `classes`; it is held in memory until the end."""
+    """An npz file with the arrays `prediction`, `label`, `proba` and `classes`; it is held in memory until the end.
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    Arrays have no cells without a value: `prediction` has labels that are withheld too, and `reason` tells which.
+    """
+
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, more: Mapping[str, str]
+    ) -> None:
+        super().__init__(classes, proba, labelled, more)
         self._path, self._classes = path, classes
         self._parts: dict[str, list[Array]] = {"prediction": [classes[:0]]}
         if labelled:
             self._parts["label"] = [classes[:0]]
         if proba:
             self._parts["proba"] = [np.zeros((0, len(classes)))]
+        empty = {"label": classes[:0], "number": np.zeros(0), "text": np.zeros(0, dtype="U1")}
+        self._parts |= {name: [empty[kind]] for name, kind in more.items()}
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(self, prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> None:
         """Keep a batch."""
-        for name, part in (("prediction", prediction), ("label", label), ("proba", proba)):
+        parts = {"prediction": np.ma.getdata(prediction), "label": label, "proba": proba, **more}
+        for name, part in parts.items():
             if part is not None:
-                self._parts[name].append(part)
+                self._parts.setdefault(name, []).append(part)
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None:
@@ -164,33 +185,30 @@ OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
 }
 
 
+def _cells(prediction: Array, label: Array | None, proba: Array | None, more: Mapping[str, Array]) -> list[Array]:
+    """Return a batch as columns."""
+    return [prediction, *([] if label is None else [label]), *more.values(), *([] if proba is None else proba.T)]
+
+
 class _Table:
     """Comma-separated values under a header."""
 
-    def __init__(self, file: TextIO, columns: list[str], raw: bool) -> None:
-        self._raw = raw
+    def __init__(self, file: TextIO, columns: list[str], kinds: list[str], raw: bool) -> None:
+        self._raw, self._kinds = raw, kinds
         self._writer = csv.writer(file, lineterminator="\n")
         self._writer.writerow(columns)
 
-    def write(
-        self,
-        prediction: Array,
-        label: Array | None,
-        proba: Array | None,
-        show: Callable[[Any], Any] = lambda cell: cell,
-    ) -> int:
+    def write(self, columns: list[Array], show: Callable[[Any], Any] = lambda cell: cell) -> int:
         """Add rows, and return how many cells were changed."""
-        columns = [prediction.tolist()]
-        if label is not None:
-            columns.append(label.tolist())
-        changed = 0
-        if not self._raw and prediction.dtype.kind == "U":
-            plain = [list(map(show, column)) for column in columns]
-            columns = [list(map(table_cell, column)) for column in plain]
-            changed = sum(
-                a != b for old, new in zip(plain, columns, strict=True) for a, b in zip(old, new, strict=True)
-            )
-        if proba is not None:
-            columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
-        self._writer.writerows(zip(*columns, strict=True))
+        changed, cells = 0, []
+        for column, kind in zip(columns, self._kinds, strict=True):
+            values = column.tolist()
+            if kind == "number":
+                values = [f"{value:.6g}" for value in values]
+            elif kind == "label" and not self._raw and column.dtype.kind == "U":
+                plain = [None if value is None else show(value) for value in values]
+                values = [None if value is None else table_cell(value) for value in plain]
+                changed += sum(a != b for a, b in zip(plain, values, strict=True))
+            cells.append(values)
+        self._writer.writerows(zip(*cells, strict=True))
         return changed

@@ -15,7 +15,7 @@ stays W'S W; a from 0 to 1 is what the own variances of the own scores tell, wit
 addition. So it is 1/2 for `shared` and `pooled`, which know nothing of single classes. a is about 0 for normal classes
 of one covariance, 0.2 to 0.6 for digits, texts and names.
 
-Scores are drawn from a multivariate t with 5 degrees of freedom. Where a class's own score varies 5 times as much in
+Scores are drawn from a multivariate t with 5 degrees of freedom. Where a class's own score varies 3 times as much in
 the class as in general, features have longer tails than their covariance tells, and the draws have 5/3 of it; where it
 varies alike, they have the covariance; in between, in proportion. An intercept b and a temperature T are what minimises
 the log-loss of softmax((scores + b) / T) on the draws, class y with its weight in the regression, pi_y n_y. How often
@@ -354,20 +354,22 @@ def _covariances(problem: Problem, W: Array, S: Array, means: Array, new: Unseen
     known = np.zeros(C)  # degrees of freedom of what is known of a class alone
     if problem.moments is not None and C <= GROUP:
         known = np.where(problem.count - 1.0 > 1e-9, problem.count - 1.0, 0.0)
-    own = {int(y): own_scatter(problem, backend.take(rows, new.rivals[y]), means, y) for y in np.flatnonzero(known)}
+    learned = np.flatnonzero(known).tolist()
+    own = {y: own_scatter(problem, backend.take(rows, new.rivals[y]), means, y) for y in learned}
 
     excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(C)
     for y, scatter in own.items():
-        own_ratio[y] = scatter[0, 0] / (known[y] * max(covariance[y, 0, 0], 1e-300))
+        own_ratio[y] = scatter[0, 0] / (known[y] * max(float(covariance[y, 0, 0]), 1e-300))
     prior = PRIOR * max(float(excess.mean()), 1e-9)
-    a = (known @ (own_ratio - 1.0) + PRIOR_SHAPE * prior) / max(known @ excess + prior, 1e-9)
-    a = float(np.clip(a, 0.0, 1.0))
+    told = float(known @ (own_ratio - 1.0)) + PRIOR_SHAPE * prior
+    a = min(max(told / max(float(known @ excess) + prior, 1e-9), 0.0), 1.0)
     D = np.sqrt(1.0 + a * (new.ratio - 1.0))
     covariance *= D[:, :, None] * D[:, None, :]
     for y, scatter in own.items():
         covariance[y] = (scatter + PRIOR * covariance[y]) / (known[y] + PRIOR)
-    longer = np.clip(a * float(excess.mean()) / 4.0, 0.0, 1.0)
-    return covariance * (1.0 + 2.0 / (TAILS - 2.0) * longer)
+    longer = min(a * max(float(excess.mean()), 0.0) / 2.0, 1.0)
+    covariance *= 1.0 + 2.0 / (TAILS - 2.0) * longer
+    return covariance
 
 
 def own_scatter(problem: Problem, V: Array, means: Array, y: int) -> Array:

@@ -1,8 +1,9 @@
 """How unlike anything learned a row is, from the statistics alone: a relative Mahalanobis distance and its scale.
 
-With S the unbiased pooled scatter, A = S + 1/4 tr(S)/f I and z = A^-1/2 (x - m), m the mean of the class means, B is the
-covariance of the class means z_y with eigenvalues l_j. A row is as far from a class as |z - z_y|^2 tells, and as far
-from everything as the distance under I + B + tau I tells, tau = 1/5 tr(B)/f. The least of the first minus the second,
+With S the unbiased pooled scatter, A = S + 1/4 tr(S)/f I and z = A^-1/2 (x - m), m the mean of the class means, B is
+the covariance of the class means z_y, with eigenvalues l_j. A row is as far from a class as |z - z_y|^2 tells, and as
+far from everything as the distance under I + B + tau I tells, tau = 1/5 tr(B)/f. The least of the first minus the
+second,
 
     r(x) = min_y |v - v_y|^2 - sum_j v_j^2 / (1 + tau + l_j) + q (1 - 1 / (1 + tau)),
 
@@ -149,7 +150,7 @@ def novelty(problem: Problem) -> Novelty:
     length = np.exp(SPREAD_OUTSIDE * quantile[shuffled] - SPREAD_OUTSIDE**2 / 2.0)
     left = max(total - float(np.trace(pooled)), 0.0) / (1.0 - h) * (1.0 + 1.0 / count[slots])
     outside = left[:, None] * np.tile(length, 2)
-    r = _distance(rows.reshape(-1, V.shape[1]), outside.ravel(), v, spread, tau)
+    r = _distance(rows.reshape(outside.size, V.shape[1]), outside.ravel(), v, spread, tau)
     return Novelty(centre, L, V, v, spread, tau, slots, r.reshape(len(slots), -1))
 
 
@@ -173,7 +174,8 @@ def _directions(L: Array, means: Array) -> tuple[Array, Array]:
     spread, E = eigenvalues[kept], E[:, kept]
     if f > C:
         E = Z.T @ E / np.sqrt(C * spread)
-    return solve_triangular(L, E, lower=True, trans="T"), spread
+    V: Array = solve_triangular(L, E, lower=True, trans="T")
+    return V, spread
 
 
 def _covariances(problem: Problem, V: Array, means: Array, v: Array, pooled: Array, slots: Array) -> Array:
@@ -189,7 +191,7 @@ def _covariances(problem: Problem, V: Array, means: Array, v: Array, pooled: Arr
     own = {i: own_scatter(problem, rows, centres, int(slots[i])) for i in np.flatnonzero(known)}
     wider = sum(float(u[i] @ own[i] @ u[i]) / max(along[i], 1e-300) for i in own)
     widening = max((wider + PRIOR * PRIOR_WIDENING) / (known.sum() + PRIOR), 1.0)
-    covariance = pooled + ((widening - 1.0) * along)[:, None, None] * u[:, :, None] * u[:, None, :]
+    covariance: Array = pooled + ((widening - 1.0) * along)[:, None, None] * u[:, :, None] * u[:, None, :]
     for i, scatter in own.items():
         covariance[i] = (scatter + PRIOR * covariance[i]) / (known[i] + PRIOR)
     return covariance
