@@ -39,6 +39,7 @@ class AnalyticClassifier(LinearClassifier):
     priors: Priors
     memory_limit: int | str | None
     random_state: Any
+    backbone: Any
 
     def _store_type(self) -> type[Statistics]:
         return STORES[self.store]

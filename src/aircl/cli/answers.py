@@ -50,14 +50,14 @@ class Answers:
         """Return the labels, a masked array if some may be withheld, and the columns beside them."""
         if not self.columns:
             return self.classifier.predict(X), {}
-        found = self.classifier.decide(X, confidence=self.confidence, novelty=self.novelty)
-        self.withheld += int((~found.answered).sum())
-        cells = {"probability": found.probability, "novelty": found.novelty, "reason": found.reason}
-        if self.top > 1:
-            P = self.classifier.predict_proba(X)
-            ranked = np.argsort(-P, axis=1, kind="stable")
-            for rank in range(2, self.top + 1):
-                column = ranked[:, rank - 1]
-                cells[f"prediction_{rank}"] = self.classifier.classes_[column]
-                cells[f"probability_{rank}"] = P[np.arange(len(P)), column]
-        return found.labels, {name: cells[name] for name in self.columns}
+        P = self.classifier.predict_proba(X)
+        ranked = np.argsort(-P, axis=1, kind="stable")[:, : self.top]
+        labels, cells = self.classifier.classes_[ranked[:, 0]], {"probability": P.max(axis=1, initial=0.0)}
+        if "reason" in self.columns:
+            found = self.classifier.decide(X, confidence=self.confidence, novelty=self.novelty)
+            self.withheld += int((~found.answered).sum())
+            labels, cells = found.labels, cells | {"novelty": found.novelty, "reason": found.reason}
+        for rank, column in enumerate(ranked.T[1:], start=2):
+            cells[f"prediction_{rank}"] = self.classifier.classes_[column]
+            cells[f"probability_{rank}"] = P[np.arange(len(P)), column]
+        return labels, {name: cells[name] for name in self.columns}

@@ -12,6 +12,7 @@ from aircl.cli.console import print_json, print_rich, reports_problems
 from aircl.cli.modelfile import load_model, row_count, whole
 from aircl.cli.options import Json, ModelPath
 from aircl.cli.output import write_figure
+from aircl.cli.provenance import facts
 from aircl.storage.text import visible
 from aircl.storage.writing import check_output
 
@@ -70,6 +71,8 @@ def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str
         "rows": row_count(classifier),
         "priors": dict(classifier.priors) if isinstance(classifier.priors, Mapping) else classifier.priors,
         "expected": None,
+        "ledger": _ledger(classifier),
+        "history": learned.get("history") or [],
         "classes": [],
     }
     if fitted and classifier.calibrate:
@@ -107,18 +110,24 @@ def show(path: str, contents: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in _facts(path, contents):
-        facts.add_row(name, Text(visible(value)))
+        table.add_row(name, Text(visible(value)))
     classes = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     classes.add_column("class")
     classes.add_column("count", justify="right")
     classes.add_column("weight", justify="right")
     for row in contents["classes"][:MOST_CLASSES]:
         classes.add_row(Text(visible(row["label"])), f"{row['count']:.10g}", f"{row['weight']:.4g}")
-    tables = [facts, *expected_tables(contents["expected"]), classes]
     more = len(contents["classes"]) - MOST_CLASSES
-    print_rich(Group(*tables, *([Text(f"and {more:,} more; --json has all.")] if more > 0 else [])))
+    print_rich(
+        Group(
+            table,
+            *expected_tables(contents["expected"]),
+            classes,
+            *([Text(f"and {more:,} more; --json has all.")] if more > 0 else []),
+        )
+    )
 
 
 def expected_tables(found: dict[str, Any] | None) -> list[Any]:
@@ -167,6 +176,11 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
     if expansion:
         parameters = ", ".join(f"{name}={value!r}" for name, value in expansion["parameters"].items())
         features += f", expanded to {expansion['width']} by {expansion['name']}({parameters})"
+    ledger = contents["ledger"]
+    keys = ", ".join(
+        f"key {key['id']} ({'in the model' if key['in_model'] else 'kept elsewhere'})"
+        for key in (ledger or {"keys": ()})["keys"]
+    )
     chosen = "not chosen yet" if gamma["value"] is None else f"{gamma['value']:.4g}"
     expects = []
     if contents["expected"] is not None:
@@ -182,7 +196,18 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
         *expects,
         ("rows", f"{contents['rows']:,.10g} of {len(contents['classes'])} classes"),
         ("lineage", f"{contents['lineage']} learner{'s' * (contents['lineage'] != 1)}"),
+        *([] if ledger is None else [("ledger", f"{ledger['rows']:,} rows by {ledger['by']}, {keys}")]),
+        *facts(contents["history"]),
     ]
+
+
+def _ledger(classifier: AnalyticClassifier) -> dict[str, Any] | None:
+    """Return what rows are known by, how many there are, under which keys."""
+    ledger = classifier._learner.state.ledger if hasattr(classifier, "_learner") else None
+    if ledger is None:
+        return None
+    keys = [{"id": book.key_id, "in_model": book.key is not None, "rows": len(book)} for book in ledger.books]
+    return {"by": "id" if ledger.by_id else "content", "rows": len(ledger), "keys": keys}
 
 
 def _expansion(packed: dict[str, Any] | None, width: int | None) -> dict[str, Any] | None:
