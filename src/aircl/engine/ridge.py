@@ -8,9 +8,11 @@ from math import exp
 from typing import ClassVar
 
 from aircl.engine.air import solve, weigh
-from aircl.engine.backend import Array
+from aircl.engine.backend import Array, backend_of
 from aircl.engine.calibration import Calibration, calibrate
 from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
+from aircl.engine.novelty import Novelty, novelty
+from aircl.engine.priors import log_ratio
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
@@ -69,11 +71,12 @@ class Ridge:
                 chosen = GammaMemory.of(self, state, path)
         gamma = float(self.gamma) if chosen is None else chosen.gamma
         W, backend, dtype = solve(problem, gamma) if W is None else W, problem.backend, problem.space.dtype
-        found = calibrate(problem, W, gamma, state.labels.seen) if self.calibrate else None
+        found = calibrate(problem, W, gamma) if self.calibrate else None
         solution = RidgeSolution(
             W=backend.cast(W, dtype),
             b=None if found is None else backend.cast(backend.asarray(found.b), dtype),
             pi=problem.pi,
+            count=problem.count,
             gamma=gamma,
             path=None if chosen is None else chosen.path,
             problem=problem,
@@ -89,8 +92,8 @@ class RidgeSolution(LinearSolution):
     Attributes
     ----------
     W : array of shape (f, C)
-    pi : array of shape (C,)
-        Scaled class weights.
+    pi, count : arrays of shape (C,)
+        Scaled class weights, and n_y.
     b : array of shape (C,) or None
         Intercepts, if calibrated.
     gamma : float
@@ -117,6 +120,7 @@ class RidgeSolution(LinearSolution):
 
     gamma: float
     pi: Array
+    count: Array
     path: GammaPath | None
     problem: Problem | None
     calibration: Calibration | None = None
@@ -135,6 +139,27 @@ class RidgeSolution(LinearSolution):
             assert self.problem is not None
             error = leave_one_out_error(self.problem, self.gamma)
         return exp(error) / len(self.pi)
+
+    @cached_property
+    def novelty(self) -> Novelty:
+        """How unlike anything learned rows are; as long as the problem is there."""
+        assert self.problem is not None
+        return novelty(self.problem)
+
+    @property
+    def share(self) -> Array:
+        """The share of every class in the loss, in sum 1, shape (C,)."""
+        share: Array = self.pi * self.count / (self.pi @ self.count)
+        return share
+
+    def with_priors(self, probability: Array) -> RidgeSolution:
+        """Return the same for other probabilities of the classes: the odds change by their ratio to `share`."""
+        backend, dtype = backend_of(self.W), self.W.dtype
+        shift = backend.cast(backend.asarray(self.temperature * log_ratio(probability, self.share)), dtype)
+        changed = replace(self, b=shift if self.b is None else self.b + shift)
+        kept = ("temperature", "novelty")
+        changed.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return changed
 
     @property
     def is_released(self) -> bool:
