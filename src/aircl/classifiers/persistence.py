@@ -20,7 +20,7 @@ from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
 from aircl.engine.ledger import Ledger
 from aircl.engine.memory import parse_bytes
-from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.expansion import AutoBuffer, GaussianKernel, RandomReLU
 from aircl.hooks import embedding
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
-EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
+EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel, AutoBuffer)}
 
 
 def save(classifier: StreamClassifier, path: Path) -> None:
@@ -76,8 +76,8 @@ def load(
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
     parameters = classifier.get_params(deep=False)
     parameters.pop("expansion", None)
-    if "weighting" in parameters:
-        parameters["weighting"] = _pack_weighting(parameters["weighting"])
+    for name in {"weighting", "priors"} & parameters.keys():
+        parameters[name] = _pack_weighting(parameters[name])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
     if parameters.pop("ledger", False) is not False:
@@ -146,10 +146,13 @@ def _unpack(
         )
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
+    if parameters.get("priors") is not None:
+        parameters["priors"] = _unpack_weighting(parameters["priors"], None)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
-        parameters["expansion"] = unfitted
+        is_default = isinstance(unfitted, AutoBuffer) and unfitted.random_state is None
+        parameters["expansion"] = "auto" if is_default else unfitted
     if isinstance(packed := parameters.get("backbone"), dict):
         if backbone is None:
             raise FileError(
