@@ -18,6 +18,7 @@ from aircl.engine.weighting import (
     depends_on_own_count_only,
     missing_weights,
 )
+from aircl.expansion import AutoBuffer
 
 
 class AnalyticClassifier(LinearClassifier):
@@ -36,6 +37,9 @@ class AnalyticClassifier(LinearClassifier):
     random_state: Any
     backbone: Any
 
+    def _make_expansion(self) -> Any:
+        return AutoBuffer() if isinstance(self.expansion, str) else self.expansion
+
     def _store_type(self) -> type[Statistics]:
         return STORES[self.store]
 
@@ -52,6 +56,10 @@ class AnalyticClassifier(LinearClassifier):
             raise ValueError(
                 f"store={self.store!r}, but this learner has learned into {self._learner.state.statistics.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
+            )
+        if isinstance(expansion := getattr(self, "expansion", None), str) and expansion != "auto":
+            raise ValueError(
+                f"expansion={expansion!r} is unknown. Use 'auto', None or a transformer such as RandomReLU(2000)."
             )
         if not isinstance(self.calibrate, bool | np.bool_):
             raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")

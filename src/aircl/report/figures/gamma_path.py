@@ -31,7 +31,7 @@ def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
     >>> from sklearn.datasets import load_digits
     >>> from aircl import AIRClassifier
     >>> from aircl.report import plot_gamma_path
-    >>> clf = AIRClassifier().fit(*load_digits(return_X_y=True))
+    >>> clf = AIRClassifier(expansion=None).fit(*load_digits(return_X_y=True))
     >>> ax = plot_gamma_path(clf, Figure().subplots())
     >>> ax.get_xscale()
     'log'
