@@ -534,7 +534,7 @@ UNLIKE = {
     "an expansion there, none here": (
         lambda learner: shard(learner, expansion=RandomReLU(F, random_state=0)),
         StoreError,
-        "expansion: None here",
+        "expansion: None against",
     ),
     "labels of another type": (
         lambda learner: clone(learner).partial_fit(X8, np.array(["a", "b"] * 4)),

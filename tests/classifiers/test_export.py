@@ -71,6 +71,9 @@ def test_it_predicts_as_the_model_does(name, dtype, tmp_path):
     assert again.classes_.tolist() == clf.classes_.tolist()
     if hasattr(clf, "predict_proba"):
         np.testing.assert_array_equal(again.predict_proba(rows), clf.predict_proba(rows))
+    else:
+        with pytest.raises(ValueError, match="no probabilities"):
+            again.predict_proba(rows)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -173,6 +176,7 @@ def forge(path, change):
     [
         lambda header, arrays: header.pop("labels"),
         lambda header, arrays: header.update(temperature="hot"),
+        lambda header, arrays: header.update(temperature=0.0),
         lambda header, arrays: header.update(dtype="int64"),
         lambda header, arrays: header.update(n_features_in=10**9),
         lambda header, arrays: header.update(n_features_in=63),
@@ -197,3 +201,22 @@ def test_damage_is_noticed(tmp_path):
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:900])
         with pytest.raises(FileError):
             load_export(tmp_path / name)
+
+
+def test_a_graph_that_was_damaged_at_random_is_refused_or_read(tmp_path):
+    pytest.importorskip("onnx")
+    fitted("buffer").export(tmp_path / "e.onnx")
+    good, rng, ends = (tmp_path / "e.onnx").read_bytes(), np.random.default_rng(0), set()
+    for _ in range(150):
+        damaged = bytearray(good)
+        for place in (
+            rng.integers(0, len(good), 3) if rng.random() < 0.5 else rng.integers(len(good) - 900, len(good), 3)
+        ):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "e.onnx").write_bytes(damaged)
+        try:
+            load_export(tmp_path / "e.onnx")
+            ends.add("read")
+        except FileError:
+            ends.add("refused")
+    assert ends == {"read", "refused"}

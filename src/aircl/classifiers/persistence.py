@@ -80,8 +80,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
-    if "ledger" in parameters:
-        parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
+    if parameters.pop("ledger", False) is not False:
+        parameters["ledger"] = True  # where a key is, is not for others to know
     if (backbone := parameters.pop("backbone", None)) is not None:
         parameters["backbone"] = backbone if isinstance(backbone, str) else {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
@@ -114,11 +114,12 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
-        "history": state.inputs.history_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
     }
+    if state.inputs.history_ is not None:
+        header["learned"]["history"] = state.inputs.history_
     if state.ledger is not None:
         header["learned"]["ledger"] = state.ledger.header()
         arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}

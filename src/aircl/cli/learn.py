@@ -275,7 +275,7 @@ def learn(
             }
         )
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
-    said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
+    said_known = f", {known:,} of them known before" if (known := command.known(reading.rows)) else ""
     reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
 
 
