@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ACILClassifier,
         AEFOCLClassifier,
         AIRClassifier,
+        Decisions,
         DSALClassifier,
         FeCAMClassifier,
         FileError,
@@ -37,6 +38,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "Embedding",
     "FeCAMClassifier",
     "FileError",
@@ -59,8 +61,8 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier Decisions FeCAMClassifier "
+        "FileError GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
         "load_export",
         "embedding": "Embedding",
         "engine": "GammaPath LedgerError LedgerWarning StoreError",

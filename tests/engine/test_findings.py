@@ -153,15 +153,17 @@ def test_available_memory_is_what_is_left_in_every_group_around_the_process(tmp_
     assert available_memory(groups, own) == 500_000
 
 
-def test_probabilities_need_no_second_eigendecomposition(monkeypatch):
-    from aircl.engine.backend import NumpyBackend
+def test_probabilities_need_no_second_search(monkeypatch):
+    from aircl.engine import gamma
 
-    calls, eigh = [], NumpyBackend.eigh
-    monkeypatch.setattr(NumpyBackend, "eigh", lambda self, A: (calls.append(len(A)), eigh(self, A))[1])
+    calls, at = [], gamma.Criterion.at
+    monkeypatch.setattr(gamma.Criterion, "at", lambda self, value: (calls.append(value), at(self, value))[1])
     X, y = two_classes(30, 100, 20, np.float64)
     clf = AIRClassifier(store="shared", **PAPER).fit(X, y)
+    clf.predict(X)
+    tried = len(calls)
     clf.predict_proba(X)
-    assert calls.count(30) == 1
+    assert len(calls) == tried == len(clf.gamma_path_.gamma)
 
 
 def test_a_limit_that_is_set_later_is_kept_from_the_next_batch_on(tmp_path, monkeypatch):

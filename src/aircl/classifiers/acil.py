@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.engine.priors import Priors
 
 
 class ACILClassifier(AnalyticClassifier):
@@ -21,6 +22,10 @@ class ACILClassifier(AnalyticClassifier):
         Applied to X first, such as `RandomReLU`; "auto" chooses one by the width of X, see `AIRClassifier`.
     calibrate : bool, default=True
         Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
+    priors : {None, "equal", "count"} or mapping, default=None
+        How often classes are expected among new samples, for scores and probabilities: as the weights imply
+        (their counts), alike, as often as learned, or by label. It may change at any time, without
+        learning or solving anew: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     ledger : bool, str or path, default=False
@@ -60,6 +65,7 @@ class ACILClassifier(AnalyticClassifier):
         store: str = "shared",
         expansion: Any = "auto",
         calibrate: bool = True,
+        priors: Priors = None,
         memory_limit: int | str | None = None,
         ledger: bool | str | Path = False,
         random_state: Any = None,
@@ -69,6 +75,7 @@ class ACILClassifier(AnalyticClassifier):
         self.store = store
         self.expansion = expansion
         self.calibrate = calibrate
+        self.priors = priors
         self.memory_limit = memory_limit
         self.ledger = ledger
         self.random_state = random_state

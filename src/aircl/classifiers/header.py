@@ -125,6 +125,7 @@ class Parameters(TypedDict, total=False):
     spread: str
     normalize: bool
     calibrate: bool
+    priors: str | dict[str, Any] | None
     ledger: bool
     rounds: int
     backbone: str | dict[str, Any] | None

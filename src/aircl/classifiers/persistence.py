@@ -76,8 +76,8 @@ def load(
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
     parameters = classifier.get_params(deep=False)
     parameters.pop("expansion", None)
-    if "weighting" in parameters:
-        parameters["weighting"] = _pack_weighting(parameters["weighting"])
+    for name in {"weighting", "priors"} & parameters.keys():
+        parameters[name] = _pack_weighting(parameters[name])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
     if parameters.pop("ledger", False) is not False:
@@ -146,6 +146,8 @@ def _unpack(
         )
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
+    if parameters.get("priors") is not None:
+        parameters["priors"] = _unpack_weighting(parameters["priors"], None)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():

@@ -20,6 +20,7 @@ from aircl.classifiers.snapshot import Snapshot
 from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.labels import Labels
+from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
 from aircl.expansion import AutoBuffer
@@ -65,6 +66,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def _make_expansion(self) -> Any:
         """Return what is applied to X first, not fitted yet, or None."""
         return getattr(self, "expansion", None)
+
+    def _adjusted(self, solved: Solved) -> Solved:
+        """Return a solution with what parameters change about it without solving."""
+        return solved
 
     def _class_weights(self, count: Array, labels: Array) -> Array:
         """Return the weight of every class, unscaled, for statistics that fold phases."""
@@ -324,13 +329,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             getattr(solved.solution, "temperature", None)  # once it is made, nothing is left to be computed
         alone = object.__new__(type(self))
         alone.__dict__.update(self.get_params(deep=False))
-        return Snapshot(alone, solved)
+        return Snapshot(alone, self._adjusted(solved))
 
     def _current(self, attribute: str | None = None) -> Snapshot:
         """Return a predictor of the state as it is now."""
         self._require_learned(attribute)
         self._check_parameters()
-        return Snapshot(self, self._learner.solved(self._rule()))
+        return Snapshot(self, self._adjusted(self._learner.solved(self._rule())))
 
     def _solution(self, attribute: str | None = None) -> Any:
         return self._current(attribute).solution

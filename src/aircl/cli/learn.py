@@ -18,6 +18,8 @@ from aircl.cli.modelfile import (
     give_feature_names,
     label_kind,
     load_model,
+    read_priors,
+    set_priors,
     take_backbone,
     take_feature_names,
     write_model,
@@ -33,6 +35,7 @@ from aircl.cli.options import (
     Json,
     Label,
     ModelOutput,
+    PriorsOption,
     Quiet,
     SampleWeight,
     Text,
@@ -113,6 +116,7 @@ def learn(
             show_default="inverse",
         ),
     ] = None,
+    priors: PriorsOption = None,
     scale: Annotated[Scale | None, typer.Option(help="Scale of the class weights.", show_default="mean")] = None,
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="What the per-class store may take, such as 4GB.")
@@ -214,6 +218,7 @@ def learn(
             f"the model has been given its own {options} when it was begun.", param_hint="--append"
         )
 
+    read_priors(priors)  # what cannot be read is said before anything is learned
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
@@ -248,6 +253,7 @@ def learn(
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
+        set_priors(model, priors)
         give_backbone(model, opened)
         if statistics_only and note is not None:
             record(model, "learned", note=note)  # the names of files are not for those who merge it

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
-    """Draw the criterion that gamma="auto" minimises over its grid, and mark the gamma that was chosen.
+    """Draw the criterion that gamma="auto" minimises at the gammas that were tried, and mark the one that was chosen.
 
     Parameters
     ----------
@@ -45,6 +45,6 @@ def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
     ax.axvline(chosen, color="black", linestyle=":", label=f"chosen: {chosen:.3g}")
     ax.set_xscale("log")
     ax.set_xlabel("gamma")
-    ax.set_ylabel("log leave-one-out error + log odds of a miss")
+    ax.set_ylabel("log leave-one-out error + log odds of an error")
     ax.legend()
     return ax
