@@ -38,7 +38,7 @@ def test_predictions_are_good(expected, digits, run):
 def test_every_file_type_gives_the_same_labels(written, digits, expected, run, tmp_path):
     path = written(digits[2], digits[3], "renamed")
     (tmp_path / "m").write_bytes((tmp_path / "model").read_bytes())
-    if path.suffix in (".csv", ".tsv", ".parquet") and "embedding" not in path.read_bytes().decode("latin-1"):
+    if path.suffix in (".csv", ".tsv", ".jsonl", ".parquet") and "embedding" not in path.read_bytes().decode("latin-1"):
         assert "lacks 64 of the 64 features" in run("predict", "model", path, code=1).stderr
         return
     result = run("predict", "model", path, "--label", "y", "--quiet")

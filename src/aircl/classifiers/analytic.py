@@ -22,6 +22,7 @@ from aircl.engine.weighting import (
     depends_on_own_count_only,
     missing_weights,
 )
+from aircl.expansion import AutoBuffer
 
 
 class AnalyticClassifier(LinearClassifier):
@@ -40,6 +41,9 @@ class AnalyticClassifier(LinearClassifier):
     memory_limit: int | str | None
     random_state: Any
     backbone: Any
+
+    def _make_expansion(self) -> Any:
+        return AutoBuffer() if isinstance(self.expansion, str) else self.expansion
 
     def _store_type(self) -> type[Statistics]:
         return STORES[self.store]
@@ -64,6 +68,10 @@ class AnalyticClassifier(LinearClassifier):
             raise ValueError(
                 f"store={self.store!r}, but this learner has learned into {self._learner.state.statistics.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
+            )
+        if isinstance(expansion := getattr(self, "expansion", None), str) and expansion != "auto":
+            raise ValueError(
+                f"expansion={expansion!r} is unknown. Use 'auto', None or a transformer such as RandomReLU(2000)."
             )
         if not isinstance(self.calibrate, bool | np.bool_):
             raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
@@ -203,7 +211,7 @@ class AnalyticClassifier(LinearClassifier):
         >>> from sklearn.datasets import load_digits
         >>> from aircl import AIRClassifier
         >>> X, y = load_digits(return_X_y=True)
-        >>> clf = AIRClassifier().fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
+        >>> clf = AIRClassifier(expansion=None).fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
         >>> new = clf.novelty(X[900:]) < 0.05
         >>> print(f"{new[y[900:] < 8].mean():.0%} of what it knows, {new[y[900:] >= 8].mean():.0%} of what it does not")
         12% of what it knows, 69% of what it does not

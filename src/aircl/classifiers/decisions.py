@@ -33,7 +33,7 @@ class Decisions:
     >>> from sklearn.datasets import load_digits
     >>> from aircl import AIRClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = AIRClassifier(calibrate=True).fit(X[:900], y[:900])
+    >>> clf = AIRClassifier(expansion=None).fit(X[:900], y[:900])
     >>> decided = clf.decide(X[900:], confidence=0.9)
     >>> answered = decided.answered
     >>> right = decided.labels.data == y[900:]

@@ -103,7 +103,7 @@ class Learned(_Learned, total=False):
 
     backbone: Backbone | None
     columns: Columns | None
-    history: list[Event] | None
+    history: list[Event]
     gamma_rule: GammaRule | None
     ledger: LedgerHeader
 

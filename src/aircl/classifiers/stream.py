@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +23,7 @@ from aircl.engine.labels import Labels
 from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
+from aircl.expansion import AutoBuffer
 from aircl.expansion.tensors import on_cpu
 
 
@@ -86,7 +88,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
 
     def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
-        width = max(X.shape[1], getattr(inputs.expansion_, "n_components", 0) or 0)
+        width: int = max(X.shape[1], getattr(inputs.expansion_, "_n_features_out", 0))
+        if sparse.issparse(X) and isinstance(inputs.expansion_, AutoBuffer):  # what is never dense takes no room
+            width = inputs.expansion_._n_features_out
         size = max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
         for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))

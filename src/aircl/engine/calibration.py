@@ -106,7 +106,7 @@ class ExpectedAccuracy:
     >>> from sklearn.datasets import load_digits
     >>> from aircl import AIRClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = AIRClassifier(calibrate=True).fit(X[:900], y[:900])
+    >>> clf = AIRClassifier(expansion=None, calibrate=True).fit(X[:900], y[:900])
     >>> expected = clf.expected_accuracy()
     >>> print(f"{expected.overall:.2f} expected, {clf.score(X[900:], y[900:]):.2f} measured")
     0.91 expected, 0.91 measured

@@ -55,16 +55,22 @@ class Ridge:
     calibrate: bool = False
     sums_moments: ClassVar[bool] = True
 
+    @property
+    def weighed(self) -> Ridge:
+        """The same but for what no search depends on."""
+        return Ridge(self.gamma, self.weighting, self.scale)
+
     def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
         """Return the weights for what was learned, and the gamma to remember."""
         problem = weigh(state.statistics, self.weighting, self.scale, state.labels.seen)
-        chosen = None
+        chosen, W = None, None
         if self.gamma == "auto":
-            chosen = memory if isinstance(memory, GammaMemory) and memory.is_valid_for(self, state) else None
-            if chosen is None:
-                chosen = GammaMemory.of(self, state, choose_gamma(problem))
+            chosen = memory if isinstance(memory, GammaMemory) and memory.is_near_for(self, state) else None
+            if chosen is None or not chosen.is_valid_for(self, state):
+                path, W = choose_gamma(problem, None if chosen is None else chosen.gamma)
+                chosen = GammaMemory.of(self, state, path)
         gamma = float(self.gamma) if chosen is None else chosen.gamma
-        W, backend, dtype = solve(problem, gamma), problem.backend, problem.space.dtype
+        W, backend, dtype = solve(problem, gamma) if W is None else W, problem.backend, problem.space.dtype
         found = calibrate(problem, W, gamma) if self.calibrate else None
         solution = RidgeSolution(
             W=backend.cast(W, dtype),
@@ -106,8 +112,8 @@ class RidgeSolution(LinearSolution):
     >>> X = np.eye(3)[[0, 1, 2, 2]]
     >>> learner.learn(X, np.array([0, 1, 1, 1]))
     >>> solution = learner.solution(Ridge("auto", "inverse", "mean"))
-    >>> solution.W.shape, solution.pi, len(solution.path.gamma)
-    ((3, 2), array([1.5, 0.5]), 25)
+    >>> solution.W.shape, solution.pi, solution.path.best == solution.gamma
+    ((3, 2), array([1.5, 0.5]), True)
     >>> solution.scorer(np.arange(2))(X).argmax(axis=1)
     array([0, 1, 1, 1])
     """
@@ -177,7 +183,7 @@ class GammaMemory:
     Attributes
     ----------
     rule : Ridge
-        With gamma="auto", not calibrated: a search does not depend on that.
+        With gamma="auto", as `Ridge.weighed`.
     gamma : float
     count : float
         Sum of all sample weights.
@@ -213,11 +219,13 @@ class GammaMemory:
     @classmethod
     def of(cls, rule: Ridge, state: State, path: GammaPath) -> GammaMemory:
         """Remember the best gamma of a search in this state."""
-        return cls(
-            replace(rule, calibrate=False), path.best, float(state.count.sum()), state.n_classes, state.epoch, path
-        )
+        return cls(rule.weighed, path.best, float(state.count.sum()), state.n_classes, state.epoch, path)
+
+    def is_near_for(self, rule: Ridge, state: State) -> bool:
+        """Tell whether to search in its vicinity only: the same weighting, no end of a phase."""
+        return (rule.weighed, state.epoch) == (self.rule, self.epoch)
 
     def is_valid_for(self, rule: Ridge, state: State) -> bool:
-        """Tell whether it may stand: the same weighting, no new class, the count not doubled, no end of a phase."""
-        same = (replace(rule, calibrate=False), state.n_classes, state.epoch) == (self.rule, self.n_classes, self.epoch)
+        """Tell whether it may stand: the same weighting, no end of a phase, no new class, the count not doubled."""
+        same = self.is_near_for(rule, state) and state.n_classes == self.n_classes
         return same and bool(state.count.sum() < 2 * self.count)
