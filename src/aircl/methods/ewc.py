@@ -12,7 +12,7 @@ from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
 if TYPE_CHECKING:
-    from aircl.methods.gradient import Rows
+    from aircl.methods.gradient import Optimiser
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,12 @@ class Consolidation(ExperienceReplay):
         fisher = gradient.StepFisher if self.options.average == "step" else gradient.PhaseFisher
         self.anchor = fisher(self.options.keep)
 
-    def update(self, batch: Rows) -> None:
+    def step(self, optimiser: Optimiser) -> None:
         """Make one step on the loss, then one on the penalty."""
-        assert self.optimiser is not None
-        self.optimiser.compute_gradients(self.loss(batch))
         trained = self.student.trained_parameters()
         self.anchor.note(trained)
-        self.optimiser.step()
-        self.anchor.pull(trained, self.optimiser, self.options.penalty)
+        super().step(optimiser)
+        self.anchor.pull(trained, optimiser, self.options.penalty)
 
     def close_phase(self) -> None:
         """Hold parameters where they are from now on."""

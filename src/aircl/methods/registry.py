@@ -22,6 +22,8 @@ ENTRY_POINTS = "aircl.methods"
 MODULES = (
     "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes", "real",
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
+    "las", "cimbl", "cbrs", "prs", "clib", "gss", "cba",
+    "bic", "two_stage", "dgr",
     "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "joint",
 )  # fmt: skip
 
