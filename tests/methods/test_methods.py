@@ -13,7 +13,23 @@ LEARNING = [
 ]
 TRAINED = ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")
 # Variants of these, which have their own tests of what differs.
-IMBALANCE = ("bic", "cba", "cbrs", "cimbl", "clib", "dgr", "gss", "las", "prs", "two-stage")
+IMBALANCE = (
+    "bic",
+    "cba",
+    "cbrs",
+    "cimbl",
+    "clib",
+    "dgr",
+    "dmc",
+    "ewc",
+    "gss",
+    "las",
+    "lfl",
+    "prs",
+    "rwalk",
+    "si",
+    "two-stage",
+)
 PROMPTS = ("coda-prompt", "dap", "dualprompt", "l2p", "mvp", "mvp-r")
 BRIEF = {name: {"epochs": 1} for name in (*TRAINED, *IMBALANCE, *PROMPTS)}
 BRIEF |= {"rm": {"epochs": 1, "memory_epochs": 1}, "two-stage": {"epochs": 1, "second_epochs": 1}}

@@ -23,7 +23,7 @@ MODULES = (
     "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes", "real",
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
     "las", "cimbl", "cbrs", "prs", "clib", "gss", "cba",
-    "bic", "two_stage", "dgr",
+    "bic", "two_stage", "dgr", "elastic", "si", "rwalk", "lfl", "dmc",
     "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "joint",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from aircl.lazy import on_demand
 if TYPE_CHECKING:
     from aircl.backbones.device import send, to_array
     from aircl.methods.gradient.adaptor import Adaptor, virtual_loss
-    from aircl.methods.gradient.anchor import Anchor, PhaseFisher, StepFisher
+    from aircl.methods.gradient.anchor import Anchor, MeanFisher, PhaseFisher, StepFisher
     from aircl.methods.gradient.augmentation import cut_mix, rand_augment, random_crops
     from aircl.methods.gradient.balanced import BalancedMemory, equidistant, fair_shares
     from aircl.methods.gradient.distillation import distillation_loss
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.memory import Memory
     from aircl.methods.gradient.optimiser import Optimiser
     from aircl.methods.gradient.partitioning import PartitioningReservoir
+    from aircl.methods.gradient.paths import PathIntegral, RiemannianWalk
     from aircl.methods.gradient.policies import make_memory
     from aircl.methods.gradient.prior import LabelWindow, log_prior
     from aircl.methods.gradient.reservoir import Reservoir
@@ -43,11 +44,14 @@ __all__ = [
     "ImageViews",
     "ImportanceMemory",
     "LabelWindow",
+    "MeanFisher",
     "Memory",
     "Optimiser",
     "PartitioningReservoir",
+    "PathIntegral",
     "PhaseFisher",
     "Reservoir",
+    "RiemannianWalk",
     "Rows",
     "StepFisher",
     "Student",
@@ -79,13 +83,14 @@ __getattr__ = on_demand(
     __name__,
     {
         "adaptor": "Adaptor virtual_loss",
-        "anchor": "Anchor PhaseFisher StepFisher",
+        "anchor": "Anchor MeanFisher PhaseFisher StepFisher",
         "augmentation": "cut_mix rand_augment random_crops",
         "balanced": "BalancedMemory equidistant fair_shares",
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
         "head": "GrowingHead mask_logits",
         "state": "send sent_to to_array",
+        "paths": "PathIntegral RiemannianWalk",
         "policies": "make_memory",
         "prior": "LabelWindow log_prior",
         "slots": "ClassBalancingReservoir",
