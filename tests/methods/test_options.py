@@ -67,9 +67,9 @@ def test_resolved_options_resolve_to_themselves(name):
         (
             "er",
             {"memory": "cbr"},
-            "memory='cbr' is neither a number of samples nor the policy. Policies: reservoir, cb",
+            "memory='cbr' is not a whole number, nor the policy. Policies: reservoir, cb",
         ),
-        ("er", {"memory": "cbrs", "policy": "prs"}, "memory='cbrs' is neither a number of samples nor the policy"),
+        ("er", {"memory": "cbrs", "policy": "prs"}, "memory='cbrs' is not a whole number, nor the policy"),
         ("rm", {"policy": "cbrs"}, "policy='cbrs' is not one of rainbow"),
         ("prs", {"rho": float("inf")}, "rho=inf is not finite"),
         ("las", {"tau": -1}, "tau=-1 is not at least 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,13 +27,16 @@ class CImbLOptions(ReplayOptions, DistillationOptions):
     distillation : float
         Weight of the answers of the network as it was before, as in LwF; 0: none.
     decay : float
-        What counts of earlier steps weigh after each step of an online stream.
+        What counts of earlier steps weigh after each further step.
+    tau : float
+        Strength of the correction; 0 is none.
     """
 
     adjust: Literal["none"] = "none"  # a prior is to be corrected once
     distillation: float = 0.0
     decay: float = 1.0
 
+    online: ClassVar[Mapping[str, Any]] = {**ReplayOptions.online, "decay": 0.9}
     may_be_zero = ReplayOptions.may_be_zero | DistillationOptions.may_be_zero
 
     def __post_init__(self) -> None:
@@ -45,11 +49,14 @@ class CImbLOptions(ReplayOptions, DistillationOptions):
 class PostScaling(Rehearsal, Taught):
     """CImbL: ER, whose logits are divided by the shares of the classes in what was trained on, when it predicts.
 
-    z_c + log((1/C) / pi_c), pi_c the share of class c among the samples of all steps: of an online stream so far, else
-    of the last phase; replayed samples count whenever they are replayed.
+    z_c + tau log((1/C) / pi_c), pi_c the share of class c among the samples of all steps: of an online stream so far,
+    else of the last phase; replayed samples count whenever they are replayed.
 
     Notes
     -----
+    It takes the network to have learned the shares, which takes many steps: after few, it corrects too much. Online,
+    earlier steps fade by default.
+
     A class that no step of the last phase had, as the memory lost it, is taken to have had as many as the smallest one
     that was there: its true share, 0, has no logarithm.
 
@@ -80,10 +87,10 @@ class PostScaling(Rehearsal, Taught):
         super().train_phase(rows)
 
     def offsets(self) -> Floats:
-        """Return log((1/C) / pi_c) of each column, shape (C,)."""
+        """Return tau log((1/C) / pi_c) of each column, shape (C,)."""
         least = min(self.counts.values())
         counts = np.array([self.counts.get(label, least) for label in self.student.head.classes])
-        offsets: Floats = -np.log(counts / counts.sum() * len(counts))
+        offsets: Floats = -self.options.tau * np.log(counts / counts.sum() * len(counts))
         return offsets
 
     def logits(self, encoded: Any) -> Floats:

@@ -12,7 +12,7 @@ from aircl.methods.registry import register_method
 
 
 @dataclass(frozen=True)
-class MVPReplayOptions(MemoryOptions, MVPOptions):
+class MVPReplayOptions(MVPOptions, MemoryOptions):  # defaults of the former come first
     """Options of MVP-R: those of MVP, and of its memory."""
 
     # The memory has samples of all classes, so all can be told apart.

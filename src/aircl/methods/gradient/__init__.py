@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.distillation import distillation_loss
     from aircl.methods.gradient.diversity import DiverseMemory
     from aircl.methods.gradient.exemplars import Exemplars
-    from aircl.methods.gradient.head import GrowingHead, mask_logits
+    from aircl.methods.gradient.head import CosineHead, GrowingHead, mask_logits
     from aircl.methods.gradient.herding import herd
     from aircl.methods.gradient.importance import ImportanceMemory
     from aircl.methods.gradient.memory import Memory
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.paths import PathIntegral, RiemannianWalk
     from aircl.methods.gradient.policies import make_memory
     from aircl.methods.gradient.prior import LabelWindow, log_prior
+    from aircl.methods.gradient.representation import feature_distance
     from aircl.methods.gradient.reservoir import Reservoir
     from aircl.methods.gradient.rows import Rows, balanced_places, by_class, count, join, nothing, pieces, take
     from aircl.methods.gradient.slots import ClassBalancingReservoir
@@ -37,6 +38,7 @@ __all__ = [
     "Anchor",
     "BalancedMemory",
     "ClassBalancingReservoir",
+    "CosineHead",
     "DiverseMemory",
     "Exemplars",
     "FeatureViews",
@@ -62,6 +64,7 @@ __all__ = [
     "distillation_loss",
     "equidistant",
     "fair_shares",
+    "feature_distance",
     "herd",
     "join",
     "log_prior",
@@ -88,7 +91,7 @@ __getattr__ = on_demand(
         "balanced": "BalancedMemory equidistant fair_shares",
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
-        "head": "GrowingHead mask_logits",
+        "head": "CosineHead GrowingHead mask_logits",
         "state": "send sent_to to_array",
         "paths": "PathIntegral RiemannianWalk",
         "policies": "make_memory",
@@ -99,6 +102,7 @@ __getattr__ = on_demand(
         "diversity": "DiverseMemory",
         "memory": "Memory",
         "optimiser": "Optimiser",
+        "representation": "feature_distance",
         "reservoir": "Reservoir",
         "rows": "Rows balanced_places by_class count join nothing pieces take",
         "student": "Student",

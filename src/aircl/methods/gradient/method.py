@@ -20,7 +20,7 @@ from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setu
 if TYPE_CHECKING:
     import torch
 
-    from aircl.methods.gradient import Optimiser, Rows, Student
+    from aircl.methods.gradient import GrowingHead, Optimiser, Rows, Student
     from aircl.methods.gradient.views import Views
     from aircl.scenarios import Phase
 
@@ -333,10 +333,14 @@ class GradientMethod(Method):
         """Return a network that has learned nothing."""
         options = _training(self.options)
         if not options.on_images:
-            return gradient.Student(self.setup.n_features)
+            return gradient.Student(self.setup.n_features, head=self.make_head())
         # A copy: what the backbone of the setup is to other methods must not change.
         trunk = copy.deepcopy(self._network().module)
-        return gradient.Student(self.setup.n_features, trunk, trained=options.unfreeze)
+        return gradient.Student(self.setup.n_features, trunk, trained=options.unfreeze, head=self.make_head())
+
+    def make_head(self) -> GrowingHead:
+        """Return a head without classes."""
+        return gradient.GrowingHead(self.setup.n_features)
 
     def _network(self) -> Any:
         from aircl.backbones.network import Network

@@ -183,7 +183,7 @@ class MemoryOptions(AdjustOptions):
             policies = get_args(get_type_hints(cls)["policy"])
             if name not in policies or given.get("policy", name) != name:
                 raise ValueError(
-                    f"memory={name!r} is neither a number of samples nor the policy. Policies: {', '.join(policies)}."
+                    f"memory={name!r} is not a whole number, nor the policy. Policies: {', '.join(policies)}."
                 )
             given = {key: value for key, value in given.items() if key != "memory"} | {"policy": name}
         return super().resolve(given, online=online)

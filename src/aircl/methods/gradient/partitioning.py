@@ -37,7 +37,7 @@ class PartitioningReservoir(SlotMemory):
     >>> memory, labels = PartitioningReservoir(12), torch.tensor([0] * 80 + [1] * 2 + [2] * 30)
     >>> memory.add({"inputs": torch.zeros(112, 1), "labels": labels}, torch.Generator().manual_seed(0))
     >>> sorted(memory.held.items())
-    [(0, 6), (1, 2), (2, 4)]
+    [(0, 3), (1, 2), (2, 7)]
     """
 
     def __init__(self, size: int, rho: float = 0.0) -> None:
