@@ -134,8 +134,8 @@ class DualGradientReweighting(PhaseWise, ExemplarReplay):
 
         held = gradient.by_class(self.memory.rows)
         classes = self.student.head.classes[: taught.shape[1]]
-        lost = torch.tensor([float(self.seen[label] - len(held[label])) for label in classes])
-        lost = gradient.send(lost, logits.device)
+        counts = [float(self.seen[label] - len(held[label])) for label in classes]
+        lost = torch.tensor(counts, device=logits.device)
         T, z = self.options.temperature, logits[:, : taught.shape[1]]
         target = softmax(taught / T, dim=1)
         plain = -(target * log_softmax(z / T, dim=1)).sum(1).mean()

@@ -54,9 +54,9 @@ class LUCIROptions(AdjustOptions, TrainingOptions):
 class LUCIR(PhaseWise, ICaRL):
     """LUCIR: a head of cosines, features held to their directions, and a margin between exemplars and new classes.
 
-    The loss is CE(eta cos) + lambda sqrt(old/new) (1 - cos(f_old(x), f(x))) + the mean of max(0, m - cos_y + cos_k) over
-    exemplars of old classes and the few new classes k of the greatest cosines. Rows of new classes begin as the mean of
-    their features, those of old ones do not move.
+    The loss is CE(eta cos) + lambda sqrt(old/new) (1 - cos(f_old(x), f(x))) + the mean of max(0, m - cos_y + cos_k)
+    over exemplars of old classes and the few new classes k of the greatest cosines. Rows of new classes begin as the
+    mean of their features, those of old ones do not move.
 
     Notes
     -----

@@ -33,6 +33,7 @@ ABSENT: Mapping[str, str] = {
     "aanets": "it mixes a stable and a plastic backbone, of which a frozen one has only the first",
     "drc": "its two affine branches are one linear head on frozen features; 'las' has its loss",
     "delta": "it trains the backbone by contrast; on frozen features it is 'las'",
+    "ease": "it trains adapters of a ViT for each phase; 'ranpac' with adapter=true does so for the first",
     "lst": "it is made for the segmentation of images",
     "active-cil": "it chooses what to label; its correction is that of 'cimbl'",
     "oho": "it chooses options of other methods on the way",

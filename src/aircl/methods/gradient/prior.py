@@ -34,7 +34,8 @@ def log_prior(counts: Counts, classes: Sequence[int]) -> torch.Tensor:
     tensor([0.2500, 0.0000, 0.7500])
     """
     total = sum(counts.get(label, 0.0) for label in classes)
-    return torch.tensor([log(counts[label] / total) if counts.get(label) else -inf for label in classes])
+    logs = [log(counts[label] / total) if counts.get(label) else -inf for label in classes]
+    return torch.tensor(logs, device="cpu")
 
 
 class LabelWindow:
