@@ -116,6 +116,7 @@ class Reading:
     def __init__(self, sources: Sequence[Source], quiet: bool) -> None:
         self.sources, self.quiet = sources, quiet
         self.rows = 0
+        self.rows_of = [0] * len(sources)
         self._began = time.perf_counter()
         self._fed = 0.0
         for source in sources:
@@ -153,6 +154,8 @@ class Reading:
             task = progress.add_task("", total=total, rate="")
             for number, source in enumerate(self.sources, 1):
                 progress.update(task, description=f"{source.path.name} ({number} of {len(self.sources)})")
+                if hasattr(source, "progress"):  # a block goes through a backbone before its first batch is there
+                    source.progress = lambda done, _: progress.update(task, completed=self.rows + done)
                 for batch in source.batches(size, kind):
                     try:
                         use(batch)
@@ -162,8 +165,9 @@ class Reading:
                         rows = f"rows {batch.start + 1} to {batch.start + len(batch.X)}"
                         raise InputError(f"{source.path}, {rows}: {error}") from error
                     self.rows += len(batch.X)
+                    self.rows_of[number - 1] += len(batch.X)
                     self._fed = time.perf_counter() - began
-                    progress.update(task, advance=len(batch.X), rate=self.rate)
+                    progress.update(task, completed=self.rows, rate=self.rate)
 
     def count(self, rows: int) -> None:
         """Note how many rows others have read by now."""
