@@ -142,7 +142,7 @@ class Model(Format):
 
     def make(self):
         self.path = self.folder / "m.safetensors"
-        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0), calibrate=False, ledger=True).fit(X, Y)
+        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0), calibrate=False).fit(X, Y)
         clf.save(self.path)
         return self.path.read_bytes()
 
