@@ -41,7 +41,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 CHOSEN = Path(__file__).with_name("settings.json")
 ORDERS = ("ascending", "descending", "shuffled")
 
-TABLE1 = "--preset table1 --seeds 3"
+TABLE1, HEAD_FIRST = "--preset table1 --seeds 3", "--orders descending,ascending,shuffled"
 PROMPTS = ("l2p", "dualprompt", "coda-prompt", "mvp", "mvp-r", "dap")
 SMALL = "cifar100-small"
 ON_PROMPTS = (
@@ -54,8 +54,10 @@ RUNS = {
     # Not lwf, which phase by phase on frozen features is fine-tuning exactly.
     "table1-trained": f"{TABLE1} --methods fine-tuning,er,ewc++,rm",
     "table1-means": f"{TABLE1} --methods ncm,slda,icarl,fecam",
-    "table1-others": f"{TABLE1} --gamma grid --methods ranpac,gkeal,gacl,ds-al,air-calibrated",
-    "table1-aef-ocl": "--preset table1 --gamma grid --orders descending --seeds 1 --methods aef-ocl",
+    "table1-others": f"{TABLE1} --gamma grid {HEAD_FIRST} --methods ds-al,gkeal,air-calibrated,gacl",
+    "table1-aef-ocl": f"{TABLE1} --gamma grid {HEAD_FIRST} --methods aef-ocl",
+    # It searches its ridge by itself.
+    "table1-ranpac": f"{TABLE1} {HEAD_FIRST} --methods ranpac",
     "table1-auto": "--preset table1 --orders descending --seeds 1 --methods air,air-shared,acil",
     "vit": f"{TABLE1} --gamma grid --backbone dinov2-s-mri,size=98 --methods air,air-shared,acil,ncm",
     "prompts-frozen": f"{ON_PROMPTS} --methods air,air-calibrated,ncm,fine-tuning",
@@ -65,7 +67,7 @@ RUNS = {
     "table2-others": "--preset table2 --seeds 1 --methods fine-tuning,icarl,er,ewc++,lwf,rm,ncm,slda",
     "default": "",
 }
-IN_TABLE1 = ("table1", "table1-trained", "table1-means", "table1-others", "table1-aef-ocl")
+IN_TABLE1 = ("table1", *(f"table1-{name}" for name in ("trained", "means", "others", "aef-ocl", "ranpac")))
 EMBEDDED = ("default",)  # needs no --data
 
 
