@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from aircl.hooks import register_embedding
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         ACILClassifier,
         AEFOCLClassifier,
         AIRClassifier,
+        Decisions,
         DSALClassifier,
         FeCAMClassifier,
         FileError,
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
         RecursiveACILClassifier,
         SLDAClassifier,
         Snapshot,
+        load_export,
     )
     from aircl.embedding import Embedding
-    from aircl.engine import GammaPath, StoreError
+    from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
 __version__ = "0.1.0"
@@ -35,12 +38,15 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "Embedding",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",
     "GammaPath",
     "GaussianKernel",
+    "LedgerError",
+    "LedgerWarning",
     "NCMClassifier",
     "RanPACClassifier",
     "RandomReLU",
@@ -49,18 +55,30 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "load_export",
 ]
 
 __getattr__ = on_demand(
     __name__,
     {
-        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier Decisions FeCAMClassifier "
+        "FileError GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "load_export",
         "embedding": "Embedding",
-        "engine": "GammaPath StoreError",
+        "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",
     },
 )
+
+
+def _embedding(backbone: Any, fingerprint: str | None) -> Any:
+    """Give classifiers, which know nothing of backbones, what makes features of texts and images."""
+    from aircl.embedding import Embedding
+
+    return Embedding.of(backbone, fingerprint)
+
+
+register_embedding(_embedding)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,9 @@ from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.acil_recursive import RecursiveACILClassifier
 from aircl.classifiers.aefocl import AEFOCLClassifier
 from aircl.classifiers.air import AIRClassifier
+from aircl.classifiers.decisions import Decisions
 from aircl.classifiers.dsal import DSALClassifier
+from aircl.classifiers.export import load_export
 from aircl.classifiers.fecam import FeCAMClassifier
 from aircl.classifiers.file import FileError
 from aircl.classifiers.gkeal import GKEALClassifier
@@ -18,6 +20,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",
@@ -26,4 +29,5 @@ __all__ = [
     "RecursiveACILClassifier",
     "SLDAClassifier",
     "Snapshot",
+    "load_export",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aircl.classifiers.stream import StreamClassifier
@@ -51,8 +52,12 @@ class NCMClassifier(StreamClassifier):
     ----------
     expansion : transformer, default=None
         Applied to X first.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -63,7 +68,8 @@ class NCMClassifier(StreamClassifier):
     Notes
     -----
     Learning n rows costs O(n f), memory is C f numbers, and any stream gives the same means: it merges, and it forgets
-    rows and classes. Every class has the same say whatever its count, but all have the same round shape.
+    rows and classes. There are no probabilities: cosines are not linear in x, and the means alone do not tell how
+    samples scatter. Every class has the same say whatever its count, but all have the same round shape.
 
     References
     ----------
@@ -80,9 +86,18 @@ class NCMClassifier(StreamClassifier):
     0.88
     """
 
-    def __init__(self, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        expansion: Any = None,
+        ledger: bool | str | Path = False,
+        random_state: Any = None,
+        backbone: Any = None,
+    ) -> None:
         self.expansion = expansion
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Means

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from aircl.classifiers import persistence
-from aircl.classifiers.fingerprint import check_mergeable
-from aircl.classifiers.inputs import Inputs, check_features, check_weights, without_zero_weights
+from aircl.classifiers import learning, persistence
+from aircl.classifiers.duplicates import Naming
+from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
 from aircl.classifiers.snapshot import Snapshot
 from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.labels import Labels
-from aircl.engine.learner import both_locked
+from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
+from aircl.expansion import AutoBuffer
 from aircl.expansion.tensors import on_cpu
-
-_ONE_AT_A_TIME = threading.Lock()
-_FIRST_BATCH: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator):
@@ -71,6 +67,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Return what is applied to X first, not fitted yet, or None."""
         return getattr(self, "expansion", None)
 
+    def _adjusted(self, solved: Solved) -> Solved:
+        """Return a solution with what parameters change about it without solving."""
+        return solved
+
     def _class_weights(self, count: Array, labels: Array) -> Array:
         """Return the weight of every class, unscaled, for statistics that fold phases."""
         return np.ones(len(count))
@@ -88,7 +88,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
 
     def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
-        width = max(X.shape[1], getattr(inputs.expansion_, "n_components", 0) or 0)
+        width: int = max(X.shape[1], getattr(inputs.expansion_, "_n_features_out", 0))
+        if sparse.issparse(X) and isinstance(inputs.expansion_, AutoBuffer):  # what is never dense takes no room
+            width = inputs.expansion_._n_features_out
         size = max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
         for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))
@@ -99,7 +101,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         return self._features(X, inputs)
 
     # -- learning --
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> Self:
         """Learn from X alone, forgetting everything before. It is one phase, which stays open until `end_phase`.
 
         Parameters
@@ -108,19 +110,30 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Strings, whole numbers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What rows are known by in the ledger: texts or whole numbers. None: their contents.
 
         Returns
         -------
         self : object
         """
-        state = self._begun(X, y, None, sample_weight, Labels(), min_samples=1)
+        state = learning.begun(self, X, y, None, sample_weight, Labels(), Naming(ids), min_samples=1)
         if isinstance(state, Labels):
             raise ValueError("All sample weights are zero, so there is nothing to fit. Give some sample weight.")
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_learner", "_declared")}
         self.__dict__ = {**kept, "_learner": Learner(state)}
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        ids: Any = None,
+        on_duplicate: str = "error",
+        replaced: Any = None,
+    ) -> Self:
         """Learn a batch; labels may be new at any time.
 
         Parameters
@@ -131,81 +144,22 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         classes : array-like, default=None
             Labels to list in `classes_` before they arrive. They are not predicted until then.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What rows are known by in the ledger: texts or whole numbers. None: their contents, labels and weights.
+        on_duplicate : {"error", "skip", "replace"}, default="error"
+            What to do with rows that the ledger has from earlier calls. "skip" leaves them out. "replace" learns the
+            new row of an id in the place of the old one, which has to be shown in `replaced`. Equal rows within a call
+            are learned as often as they come.
+        replaced : mapping, default=None
+            The old rows, as they were learned: "X", "y" and "ids", and "sample_weight" if they had some. Those of other
+            ids are left alone.
 
         Returns
         -------
         self : object
         """
-        if not hasattr(self, "_learner"):
-            with self._beginning():
-                if not hasattr(self, "_learner"):
-                    state = self._begun(X, y, classes, sample_weight, self._known_labels())
-                    if isinstance(state, State):
-                        self._learner = Learner(state)
-                    elif len(state.classes):
-                        self._declared = state
-                    return self
-        self._go_on(X, y, classes, sample_weight)
+        learning.learn(self, X, y, classes, sample_weight, Naming(ids, on_duplicate, replaced))
         return self
-
-    def _beginning(self) -> threading.RLock:
-        """Return the lock of the first batch: before it there is no learner that could have one."""
-        with _ONE_AT_A_TIME:
-            return _FIRST_BATCH.setdefault(self, threading.RLock())
-
-    def _begun(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, declared: Labels, min_samples: int = 0
-    ) -> State | Labels:
-        """Return the state after a first batch, or, if it has no row, the labels that are declared."""
-        self._check_parameters()
-        self._check_kind(X)
-        inputs, X = Inputs.first(type(self).__name__, X, min_samples)
-        labels, weight, declared = self._check_y(X, y, classes, sample_weight, declared)
-        X, labels, weight = without_zero_weights(X, labels, weight)
-        self._check_new_classes(np.unique(labels))
-        if X.shape[0] == 0:
-            return declared
-        inputs = inputs.with_expansion(self._make_expansion(), X, getattr(self, "random_state", None))
-        state = None
-        for part, features in self._rows_to_learn(X, inputs):
-            part_weight = None if weight is None else weight[part]
-            if state is None:
-                backend = backend_of(features)
-                space = Space(features.shape[1], backend.dtype(features), backend, self._memory_limit())
-                check_features(features, part_weight, space.n_features, space.dtype, is_first=True)
-                with backend.computing():
-                    state = State.empty(self._empty_statistics(space, inputs), labels=declared, inputs=inputs)
-            state = self._learned(state, features, labels[part], part_weight)
-        assert state is not None
-        return state
-
-    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        """Learn a batch that is not the first."""
-        self._check_parameters()
-        learner = self._learner
-        inputs = learner.state.inputs
-        self._check_kind(X)
-        X = inputs.check(X)
-        with learner.locked():
-            if self._memory_limit() != learner.state.statistics.space.memory_limit:
-                learner.change(lambda state: state.with_limits(memory_limit=self._memory_limit()))
-            labels, weight, declared = self._check_y(X, y, classes, sample_weight, learner.state.labels)
-            X, labels, weight = without_zero_weights(X, labels, weight)
-            unique = np.unique(labels)
-            self._check_new_classes(unique[learner.state.labels.match(unique) < 0])
-            state = learner.absorb(room=X.shape[0])
-            if declared is not state.labels:
-                state = state.with_labels(declared)
-            for part, features in self._rows_to_learn(X, inputs):
-                state = self._learned(state, features, labels[part], None if weight is None else weight[part])
-            if state is not learner.state:
-                learner.change(lambda _: state)
-
-    def _learned(self, state: State, features: Array, labels: Array, weight: Array | None) -> State:
-        space = state.statistics.space
-        features = check_features(features, weight, space.n_features, space.dtype)
-        with space.backend.computing():
-            return state.learned(features, labels, weight)
 
     def end_phase(self) -> Self:
         """Close the current phase: seal what waits, fold it (store='pooled'), choose gamma anew.
@@ -244,41 +198,22 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         if not isinstance(other, StreamClassifier):
             raise TypeError(f"merge takes another aircl classifier, not {type(other).__name__}.")
-        self._check_parameters()
-        if not other._has_learned():
-            return self
-        if not self._has_learned():
-            with self._beginning():
-                if not self._has_learned():
-                    check_mergeable(self, other)
-                    self._check_new_classes(other._learner.state.labels.seen)
-                    theirs = other._learner.sealed()
-                    with theirs.statistics.space.backend.computing():
-                        state = self._empty_like(theirs).merged(theirs)
-                    self._learner = Learner(state)
-                    return self
-        with both_locked(self._learner, other._learner):
-            check_mergeable(self, other)
-            theirs, labels = other._learner.sealed(), self._learner.state.labels
-            seen = labels.cast(theirs.labels.seen)
-            self._check_new_classes(seen[labels.match(seen) < 0])
-            self._learner.change(lambda state: state.merged(theirs))
+        learning.merge(self, other)
         return self
-
-    def _empty_like(self, other: State) -> State:
-        """Return the state of an empty learner of the same features as another; keep the classes that were declared."""
-        theirs = other.statistics.space
-        space = Space(theirs.n_features, theirs.dtype, theirs.backend, self._memory_limit())
-        with space.backend.computing():
-            statistics = self._empty_statistics(space, other.inputs)
-        return State.empty(statistics, labels=self._known_labels(), inputs=other.inputs)
 
     def _known_labels(self) -> Labels:
         """Return the labels seen or declared so far."""
         return self._learner.state.labels if hasattr(self, "_learner") else getattr(self, "_declared", Labels())
 
-    def forget(self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
+    def forget(
+        self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None, ids: Any = None
+    ) -> Self:
         """Unlearn exactly: afterwards it is as if the rows, or the classes, had never been seen.
+
+        With a ledger, rows that were never learned, not as they are shown or not as often are refused. Without one,
+        only what is impossible is: rows of a class that was never learned, more weight than a class has, all the weight
+        of a class by other rows than its own, and rows without which what is left would not be a sum of squares (of
+        their class, with store='shared' of all classes together). A row that passes is subtracted, learned or not.
 
         Parameters
         ----------
@@ -288,6 +223,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         classes : array-like, default=None
             Labels to forget whole (store='per-class'), instead of X and y.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What the rows were learned as, if they had ids.
 
         Returns
         -------
@@ -298,25 +235,20 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "forget takes either rows with their labels, forget(X=..., y=...), or forget(classes=...)."
             )
-        learner = self._learner
-        if classes is not None:
+        if classes is None:
+            learning.forget_rows(self, X, y, sample_weight, Naming(ids))
+        else:
+            if np.ndim(classes) == 0:
+                raise ValueError(
+                    f"classes={classes!r} is one label. Put labels in a list: forget(classes=[{classes!r}])."
+                )
             given = check_labels(classes)
-            learner.change(lambda state: state.without_classes(state.labels.cast(given)))
-            return self
-        self._check_kind(X)
-        X = learner.state.inputs.check(X)
-        with learner.locked():
-            labels, weight, _ = self._check_y(X, y, None, sample_weight, learner.state.labels)
-            X, labels, weight = without_zero_weights(X, labels, weight)
-            state = learner.absorb()
-            space = state.statistics.space
-            for part, features in self._rows_to_learn(X, state.inputs):
-                part_weight = None if weight is None else weight[part]
-                features = check_features(features, part_weight, space.n_features, space.dtype)
-                state = state.without_rows(features, labels[part], part_weight)
-            if state is not learner.state:
-                learner.change(lambda _: state)
+            self._learner.change(lambda state: state.without_classes(state.labels.cast(given)))
         return self
+
+    def _ledger(self) -> Any:
+        """Return whether rows are noted: True, False, or where the key is."""
+        return getattr(self, "ledger", False)
 
     def _memory_limit(self) -> int | None:
         return parse_bytes(getattr(self, "memory_limit", None))
@@ -397,13 +329,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             getattr(solved.solution, "temperature", None)  # once it is made, nothing is left to be computed
         alone = object.__new__(type(self))
         alone.__dict__.update(self.get_params(deep=False))
-        return Snapshot(alone, solved)
+        return Snapshot(alone, self._adjusted(solved))
 
     def _current(self, attribute: str | None = None) -> Snapshot:
         """Return a predictor of the state as it is now."""
         self._require_learned(attribute)
         self._check_parameters()
-        return Snapshot(self, self._learner.solved(self._rule()))
+        return Snapshot(self, self._adjusted(self._learner.solved(self._rule())))
 
     def _solution(self, attribute: str | None = None) -> Any:
         return self._current(attribute).solution
@@ -422,7 +354,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         state = self._learner.state
         self._check_kind(X)
-        X = state.inputs.check(X)
+        X = self._inputs().check(X)
         blocks = [features for _, features in self._features(X, state.inputs)]
         return self._backend.concatenate(blocks) if blocks else np.zeros((0, state.statistics.n_score_features))
 
@@ -472,6 +404,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def _query(self, X: Any) -> Snapshot:
         check_is_fitted(self)
         self._check_kind(X)
+        self._inputs()
         return self._current()
 
     def _by_class(self, values: Array, labels: Labels) -> Array:
@@ -512,25 +445,23 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         if is_tensor(X) and not self.takes_tensors:
             raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
 
-    def _check_y(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, known: Labels
-    ) -> tuple[Array, Array | None, Labels]:
-        """Return labels, weights and the labels known so far, with those that are declared now."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels = known.cast(check_labels(y))
-        check_consistent_length(X, labels)
-        if classes is not None:
-            known = known.declaring(known.cast(check_labels(classes)))
-            labels = known.cast(labels)
-        if sample_weight is None:
-            return labels, None, known
-        return labels, check_weights(sample_weight, labels), known
+    def _inputs(self) -> Inputs:
+        """Return what the first batch has settled, and refuse a backbone that was changed after it."""
+        inputs: Inputs = self._learner.state.inputs
+        given = getattr(self, "backbone", None)
+        learned = None if inputs.embedder_ is None else inputs.embedder_.backbone
+        if given is not learned and not (isinstance(given, str) and given == learned):
+            raise ValueError(
+                f"backbone={given!r}, but this learner has learned with backbone={learned!r}. A backbone cannot change "
+                "once something is learned: set it back, or fit again."
+            )
+        return inputs
 
     def __sklearn_tags__(self) -> Any:
         """Declare what input is taken."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.string = getattr(self, "backbone", None) is not None
         return tags
 
     # -- files --
@@ -543,8 +474,22 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         persistence.save(self, Path(path))
 
+    def export(self, path: str | Path) -> None:
+        """Write only what prediction needs, without statistics: weights, labels, and how features are made.
+
+        Parameters
+        ----------
+        path : str or path
+            ONNX if it ends in .onnx (`pip install 'aircl[onnx]'`), else safetensors. `aircl.load_export` reads both.
+        """
+        from aircl.classifiers.export import export  # it needs this class
+
+        export(self, Path(path))
+
     @classmethod
-    def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None) -> Self:
+    def load(
+        cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None, backbone: Any = None
+    ) -> Self:
         """Read what `save` wrote, and go on where it stopped. Nothing in the file is executed.
 
         Parameters
@@ -557,9 +502,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         device : str or torch.device, default=None
             Where the statistics live as torch tensors, such as "cpu" or "cuda". None: as NumPy arrays. The file does
             not say what it was learned from.
+        backbone : Backbone, default=None
+            Needed if the classifier was saved with a backbone that is an object. One that has a name is made again.
 
         Returns
         -------
         classifier : object
         """
-        return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting, device=device)
+        return persistence.load(
+            cls, Path(path), expansion=expansion, weighting=weighting, device=device, backbone=backbone
+        )

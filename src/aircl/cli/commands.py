@@ -13,7 +13,9 @@ from aircl import __version__
 from aircl.cli import console
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
+from aircl.cli.diff import diff
 from aircl.cli.evaluate import evaluate
+from aircl.cli.export import export
 from aircl.cli.export_rows import export_rows
 from aircl.cli.features import features
 from aircl.cli.forget import forget
@@ -30,7 +32,23 @@ from aircl.cli.tune import tune
 from aircl.cli.weights import weights
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (learn, predict, evaluate, merge, forget, info, features, weights, cache, show, run, report, tune):
+for command in (
+    learn,
+    predict,
+    evaluate,
+    merge,
+    forget,
+    info,
+    diff,
+    export,
+    features,
+    weights,
+    cache,
+    show,
+    run,
+    report,
+    tune,
+):
     app.command(cls=OnceCommand)(command)
 app.command("list", cls=OnceCommand)(list_)
 app.command("check-method", cls=OnceCommand)(check_method)

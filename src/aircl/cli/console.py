@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from aircl.storage.errors import InputError, is_refusal
 from aircl.storage.text import json_text, visible
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ def reports_problems(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             say(f"Error: {_explain(error)}")
             _end(PROBLEM)
-        except (ValueError, ImportError) as error:  # the errors of this package are ValueErrors
-            say(f"Error: {error}")
-            _end(PROBLEM)
         except Exception as error:
+            if is_refusal(error):
+                say(f"Error: {error}")
+                _end(PROBLEM)
             say(
                 f"Error: an unexpected {type(error).__name__}: {error}. This is a fault of aircl: please report it, "
                 "with what `aircl --debug COMMAND ..` prints."
@@ -115,6 +116,7 @@ class Reading:
     def __init__(self, sources: Sequence[Source], quiet: bool) -> None:
         self.sources, self.quiet = sources, quiet
         self.rows = 0
+        self.rows_of = [0] * len(sources)
         self._began = time.perf_counter()
         self._fed = 0.0
         for source in sources:
@@ -152,15 +154,20 @@ class Reading:
             task = progress.add_task("", total=total, rate="")
             for number, source in enumerate(self.sources, 1):
                 progress.update(task, description=f"{source.path.name} ({number} of {len(self.sources)})")
+                if hasattr(source, "progress"):  # a block goes through a backbone before its first batch is there
+                    source.progress = lambda done, _: progress.update(task, completed=self.rows + done)
                 for batch in source.batches(size, kind):
                     try:
                         use(batch)
                     except ValueError as error:
+                        if not is_refusal(error):
+                            raise
                         rows = f"rows {batch.start + 1} to {batch.start + len(batch.X)}"
-                        raise ValueError(f"{source.path}, {rows}: {error}") from error
+                        raise InputError(f"{source.path}, {rows}: {error}") from error
                     self.rows += len(batch.X)
+                    self.rows_of[number - 1] += len(batch.X)
                     self._fed = time.perf_counter() - began
-                    progress.update(task, advance=len(batch.X), rate=self.rate)
+                    progress.update(task, completed=self.rows, rate=self.rate)
 
     def count(self, rows: int) -> None:
         """Note how many rows others have read by now."""

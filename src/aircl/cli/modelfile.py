@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +16,26 @@ from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.cli.sources import Opened
     from aircl.data.arrays import LabelKind
 
 
 def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
     from aircl import classifiers
+    from aircl.classifiers import persistence
     from aircl.classifiers.file import read_header
 
-    name = read_header(path).get("class")
+    header = read_header(path)
+    name = header.get("class")
+    if "export" in header:
+        raise classifiers.FileError(
+            f"{path} is an export: it holds no statistics and can only predict. Use the model that it was made of."
+        )
     cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
     if not hasattr(cls, "load"):
         raise classifiers.FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
-    model: AnalyticClassifier = cls.load(path)
+    model: AnalyticClassifier = persistence.load(cls, path, make_backbone=False)  # not everything needs it
     return model
 
 
@@ -39,6 +47,30 @@ def load_fitted(path: Path) -> AnalyticClassifier:
     return model
 
 
+def read_priors(text: str | None) -> Any:
+    """Return priors as the classifiers take them: a word, or what a .json file says by label."""
+    if text is None or text in ("equal", "count"):
+        return text
+    path = Path(text)
+    if path.suffix.lower() != ".json":
+        raise typer.BadParameter(f"{text!r} is neither equal, count nor a .json file.", param_hint="--priors")
+    from aircl.storage.records import check, parse_json
+
+    priors = parse_json(path.read_bytes(), str(path))
+    check(priors, dict[str, float], str(path))
+    return priors
+
+
+def set_priors(model: AnalyticClassifier, text: str | None) -> None:
+    """Give a model the priors that are asked for, if any; labels in a file are texts, those of the model its own."""
+    priors = read_priors(text)
+    if isinstance(priors, dict):
+        own = {str(label): label for label in model.classes_.tolist()}
+        priors = {own.get(label, label): value for label, value in priors.items()}
+    if priors is not None:
+        model.set_params(priors=priors)
+
+
 def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     """Return the model's feature names and take them off it.
 
@@ -48,15 +80,49 @@ def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     if not hasattr(model, "feature_names_in_"):
         return None
     names = tuple(map(str, model.feature_names_in_))
-    model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
+    change_inputs(model, lambda inputs: inputs.with_names(None))
     return names
+
+
+def inputs_of(model: Any) -> Any:
+    """Return what is known about the rows of a model or an export; None if it has seen none."""
+    holder = model._learner.state if hasattr(model, "_learner") else getattr(model, "_solved", None)
+    return getattr(holder, "inputs", None)
+
+
+def change_inputs(model: Any, change: Callable[[Any], Any]) -> None:
+    """Note something else about the rows of a model or an export, if it has seen some."""
+    if hasattr(model, "_learner"):
+        model._learner.change(lambda state: state.with_inputs(change(state.inputs)))
+    elif hasattr(model, "_solved"):  # an export, which nobody else has
+        model._solved = replace(model._solved, inputs=change(model._solved.inputs))
 
 
 def give_feature_names(model: AnalyticClassifier, names: Iterable[str] | None) -> None:
     """Set the feature names of a model that has learned something."""
     if names is not None and hasattr(model, "n_features_in_"):
         given = list(names)
-        model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(given)))
+        change_inputs(model, lambda inputs: inputs.with_names(given))
+
+
+def take_backbone(model: AnalyticClassifier) -> None:
+    """Take the backbone off a model: the sources make the features, and the model is fed those."""
+    if model.backbone is not None:
+        if hasattr(model, "set_params"):
+            model.set_params(backbone=None)
+        change_inputs(model, lambda inputs: inputs.with_(embedder_=None))
+
+
+def give_backbone(model: AnalyticClassifier, opened: Opened) -> None:
+    """Note what the features of a model were made with, and of which columns, so that it needs not be said again."""
+    from aircl.hooks import embedding
+
+    noted: dict[str, Any] = {"columns_": opened.columns or None}
+    if opened.backbone is not None:
+        model.set_params(backbone=opened.backbone.name)
+        embedder = embedding(opened.backbone.name, opened.backbone.fingerprint)
+        noted |= {"embedder_": embedder, "backbone_": opened.backbone.noted}
+    change_inputs(model, lambda inputs: inputs.with_(**noted))
 
 
 def label_kind(model: AnalyticClassifier) -> LabelKind | None:

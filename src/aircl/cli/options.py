@@ -7,15 +7,26 @@ from typing import Annotated
 
 import typer
 
-FILE_TYPES = "csv, tsv, parquet, npz or safetensors"
+FILE_TYPES = "csv, tsv, jsonl, parquet, npz or safetensors"
 
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILES", help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes."),
+    typer.Argument(
+        metavar="FILES",
+        help=f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images; or Python "
+        "functions, module:function.",
+    ),
 ]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `aircl learn` or `save` wrote.")]
-Label = Annotated[str, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
-MaybeLabel = Annotated[str | None, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COL",
+        help="Column or array of the labels.",
+        show_default="the model's; a column named label, class, category, target, intent or y",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -26,8 +37,36 @@ Features = Annotated[
         show_default="all but the label; the array X or the only 2-d one",
     ),
 ]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="COL",
+        help="Column of texts; may be repeated, and the texts of a row are joined.",
+        show_default="the model's; all but the label, if they are texts",
+    ),
+]
+Image = Annotated[
+    str | None,
+    typer.Option("--image", metavar="COL", help="Column of paths of images.", show_default="the model's"),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COL", help="Column or array that names the rows: never a feature.", show_default="the model's"
+    ),
+]
 SampleWeight = Annotated[
     str | None, typer.Option("--sample-weight", metavar="COL", help="Column or array of sample weights.")
+]
+PriorsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--priors",
+        metavar="equal|count|FILE",
+        help="How often classes are expected among new rows: alike, as often as learned, or a .json of numbers.",
+        show_default="as the model says",
+    ),
 ]
 BatchRows = Annotated[int, typer.Option("--batch", metavar="ROWS", min=1, help="Rows held in memory at a time.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack
-from scipy.special import log_ndtr, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 
 # A tensor goes by this name too: the engine uses of an array only what the two have in common, or a backend's methods.
 Array = npt.NDArray[Any]
@@ -30,6 +30,9 @@ SHORT_RUN = 64
 # Numbers of a packed matrix that stay in a core's cache while others are added to them; few enough that BLAS does not
 # wake up a second thread for them, which takes longer than the sum.
 PACKED_PIECE = 2**13
+
+# Up to so many rows, what NumPy does around a QR decomposition takes longer than the decomposition.
+SMALL_QR = 32
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -134,10 +137,6 @@ class NumpyBackend:
         """Put rows below rows."""
         return np.concatenate(arrays)
 
-    def stack(self, arrays: list[Array]) -> Array:
-        """Put arrays of one shape along a new first axis."""
-        return np.stack(arrays)
-
     # -- numbers --
     def multiply(self, A: Array, factor: float, out: Array) -> None:
         """Write factor A to `out`."""
@@ -154,14 +153,6 @@ class NumpyBackend:
     def exp(self, A: Array) -> Array:
         """Take the exponentials, in place."""
         return np.asarray(np.exp(A, out=A))
-
-    def log(self, A: Array) -> Array:
-        """Return the natural logarithms."""
-        return np.log(A)
-
-    def log_normal_cdf(self, A: Array) -> Array:
-        """Return the logarithms of the standard normal distribution function."""
-        return np.asarray(log_ndtr(A))
 
     def softmax(self, A: Array) -> Array:
         """Return the softmax of every row."""
@@ -218,6 +209,12 @@ class NumpyBackend:
         """Return AB for a symmetric A in its lower form, shape (f, k)."""
         return np.asarray(_kernel(blas, "symm", A.dtype)(1.0, A, B, lower=1))
 
+    def inner_product(self, A: Array, B: Array) -> float:
+        """Return tr(AB) for symmetric matrices in their lower form, summed in float64."""
+        lower = np.tril(B).astype(np.float64, copy=False)
+        lower[np.diag_indices_from(lower)] /= 2.0
+        return 2.0 * float(np.einsum("ij,ij->", A, lower))
+
     def symmetric(self, A: Array) -> Array:
         """Mirror the lower triangle of A into a new, complete symmetric matrix."""
         full: Array = np.tril(A)
@@ -263,10 +260,17 @@ class NumpyBackend:
         return eigenvalues, V
 
     def qr(self, A: Array) -> tuple[Array, Array]:
-        """Return Q and R of A = QR, R upper triangular with a diagonal >= 0; A may be a stack of matrices."""
-        Q, R = np.linalg.qr(A)
-        signs = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
-        return Q * signs[..., None, :], R * signs[..., :, None]
+        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64, perhaps a stack."""
+        if A.ndim == 3:
+            parts = [self.qr(matrix) for matrix in A]
+            return np.stack([Q for Q, _ in parts]), np.stack([diagonal for _, diagonal in parts])
+        if len(A) > SMALL_QR or A.shape[1] > len(A):
+            Q, R = np.linalg.qr(A)
+        else:
+            R, tau, *_ = lapack.dgeqrf(A)
+            Q, *_ = lapack.dorgqr(R, tau)
+        diagonal = R.diagonal()
+        return Q * np.where(diagonal < 0, -1.0, 1.0), np.abs(diagonal)
 
     def cholesky(self, A: Array, shift: float) -> Array | None:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""
@@ -279,6 +283,11 @@ class NumpyBackend:
         """Return the solution of LL'W = B, float64."""
         W, _ = lapack.dpotrs(L, np.asarray(B, dtype=np.float64), lower=1)
         return np.asarray(W)
+
+    def cholesky_inverse(self, L: Array) -> Array:
+        """Return the inverse of LL', lower, float64."""
+        K, _ = lapack.dpotri(L, lower=1)
+        return np.asarray(K)
 
     def reciprocal_condition(self, A: Array, L: Array) -> float:
         """Return an estimate of the reciprocal condition number of A (lower) with Cholesky factor L."""
