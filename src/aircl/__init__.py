@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aircl.embedding import Embedding
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
+    from aircl.serve.client import Client, ServiceError
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "ACILClassifier",
     "AEFOCLClassifier",
     "AIRClassifier",
+    "Client",
     "DSALClassifier",
     "Embedding",
     "FeCAMClassifier",
@@ -46,6 +48,7 @@ __all__ = [
     "RandomReLU",
     "RecursiveACILClassifier",
     "SLDAClassifier",
+    "ServiceError",
     "Snapshot",
     "StoreError",
     "__version__",
@@ -59,6 +62,7 @@ __getattr__ = on_demand(
         "embedding": "Embedding",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",
+        "serve.client": "Client ServiceError",
     },
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
+from aircl.classifiers.file import FORMAT, FileError, Stored, read, read_header, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
@@ -49,6 +49,17 @@ def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, d
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, AssertionError) as error:
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
+
+
+def load_any(path: Path) -> Any:
+    """Read a classifier of whatever class the file holds."""
+    from aircl import classifiers
+
+    name = read_header(path).get("class")
+    cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
+    if not hasattr(cls, "load"):
+        raise FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
+    return cls.load(path)
 
 
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:

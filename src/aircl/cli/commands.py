@@ -25,12 +25,29 @@ from aircl.cli.once import OnceCommand
 from aircl.cli.predict import predict
 from aircl.cli.report import report
 from aircl.cli.run import run
+from aircl.cli.serve import serve, token
 from aircl.cli.show import show
 from aircl.cli.tune import tune
 from aircl.cli.weights import weights
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (learn, predict, evaluate, merge, forget, info, features, weights, cache, show, run, report, tune):
+for command in (
+    learn,
+    predict,
+    evaluate,
+    merge,
+    forget,
+    info,
+    features,
+    weights,
+    cache,
+    show,
+    run,
+    report,
+    tune,
+    serve,
+    token,
+):
     app.command(cls=OnceCommand)(command)
 app.command("list", cls=OnceCommand)(list_)
 app.command("check-method", cls=OnceCommand)(check_method)

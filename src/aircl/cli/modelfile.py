@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 
 def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
-    from aircl import classifiers
-    from aircl.classifiers.file import read_header
+    from aircl.classifiers.persistence import load_any
 
-    name = read_header(path).get("class")
-    cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
-    if not hasattr(cls, "load"):
-        raise classifiers.FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
-    model: AnalyticClassifier = cls.load(path)
+    model: AnalyticClassifier = load_any(path)
     return model
 
 
