@@ -12,7 +12,6 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import JSONResponse
 from pydantic_core import to_json
-from starlette.types import ASGIApp
 
 from aircl import __version__
 from aircl.engine.backend import Array
@@ -31,7 +30,7 @@ from aircl.storage.leftovers import Scratch
 PAGE_FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 
 
-def make_app(service: Service, tokens: Tokens | None = None) -> ASGIApp:
+def make_app(service: Service, tokens: Tokens | None = None) -> Guard:
     """Return the ASGI app of a service; without tokens it is for this machine only."""
     metrics = Metrics(service)
     app = FastAPI(

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -75,6 +75,14 @@ class Client:
     def __repr__(self) -> str:
         """Show the address, not the token."""
         return f"Client({self.url!r})"
+
+    def __enter__(self) -> Self:
+        """Give the client, which is closed at the end."""
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Close the connection of this thread."""
+        self.close()
 
     # -- predictions --
     def predict(self, X: Any) -> np.ndarray[Any, Any]:

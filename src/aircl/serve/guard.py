@@ -42,12 +42,12 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None, metrics: Metrics) -> None:
-        self._app, self._tokens, self._metrics = app, tokens, metrics
+        self.app, self._tokens, self._metrics = app, tokens, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have it answered."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         began, status, path = time.perf_counter(), 500, scope["path"]
 
@@ -61,7 +61,7 @@ class Guard:
             if (refusal := self._check(scope, path)) is not None:
                 await refusal(scope, receive, watched)
             else:
-                await self._app(scope, receive, watched)
+                await self.app(scope, receive, watched)
         finally:
             route = path if path in SCOPE_OF else "other"
             self._metrics.count(route, scope["method"], status, time.perf_counter() - began)
