@@ -66,7 +66,7 @@ def test_plot_needs_a_choice_and_a_known_image_type(files, run):
     assert "no choice of gamma to draw" in run("info", "m", "--plot", "g.png", code=1).stderr
     run("learn", "train.npz", "--label", "y", "-o", "m")
     before = set(files.iterdir())
-    assert "not supported" in run("info", "m", "--plot", "g.xyz", code=1).stderr
+    assert "type 'xyz' cannot be written. Choose one of" in run("info", "m", "--plot", "g.xyz", code=1).stderr
     assert set(files.iterdir()) == before
 
 

@@ -11,7 +11,9 @@ import sys
 import numpy as np
 import pytest
 
+from aircl import AIRClassifier
 from aircl.cli import app, console
+from aircl.storage.errors import InputError, OutputError, is_refusal
 
 HOSTILE = ["a\x1b]0;owned\x07", "b\x9b2J", "c\u202egnp", "d\nError: e"]
 
@@ -141,7 +143,9 @@ def test_a_terminal_without_letters_gets_their_numbers(model, forks):
         (EOFError(), 70, "Error: an unexpected EOFError"),
         (MemoryError(), 1, "Error: not enough memory"),
         (PermissionError(13, "Permission denied", "f"), 1, "Error: f: Permission denied"),
-        (ValueError("no such thing"), 1, "Error: no such thing"),
+        (InputError("no such thing"), 1, "Error: no such thing"),
+        (OutputError("is an input"), 1, "Error: is an input"),
+        (ValueError("not of aircl"), 70, "Error: an unexpected ValueError: not of aircl. This is a fault of aircl"),
         (ImportError("needs torch"), 1, "Error: needs torch"),
         (KeyboardInterrupt(), 130, "Interrupted."),
     ],
@@ -161,3 +165,21 @@ def test_whatever_is_raised_is_one_line(error, code, line, run, monkeypatch):
     assert "Traceback (most recent call last)" in shown
     assert "in failing" in shown
     assert "Traceback" not in run("info", code=code).stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        (lambda: AIRClassifier(-1.0).fit(np.eye(2), [0, 1]), True),
+        (lambda: AIRClassifier().fit([[np.nan]], [0]), True),  # by scikit-learn's checks
+        (lambda: AIRClassifier.load(__file__), True),
+        (lambda: np.eye(2) + np.eye(3), False),
+        (lambda: np.zeros(3).reshape(2, 2), False),
+        (lambda: int("x"), False),
+        (lambda: {}["x"], False),
+    ],
+)
+def test_what_nobody_has_checked_is_a_fault(call, refusal):
+    with pytest.raises((ValueError, KeyError)) as caught:
+        call()
+    assert is_refusal(caught.value) is refusal

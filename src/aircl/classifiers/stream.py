@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -11,24 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from aircl.classifiers import persistence
-from aircl.classifiers.fingerprint import check_mergeable
-from aircl.classifiers.inputs import Inputs, check_features, check_weights, without_zero_weights
+from aircl.classifiers import learning, persistence
+from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
 from aircl.classifiers.snapshot import Snapshot
 from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.labels import Labels
-from aircl.engine.learner import both_locked
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
 from aircl.expansion.tensors import on_cpu
-
-_ONE_AT_A_TIME = threading.Lock()
-_FIRST_BATCH: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator):
@@ -113,7 +105,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        state = self._begun(X, y, None, sample_weight, Labels(), min_samples=1)
+        state = learning.begun(self, X, y, None, sample_weight, Labels(), min_samples=1)
         if isinstance(state, Labels):
             raise ValueError("All sample weights are zero, so there is nothing to fit. Give some sample weight.")
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_learner", "_declared")}
@@ -137,75 +129,16 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self : object
         """
         if not hasattr(self, "_learner"):
-            with self._beginning():
+            with learning.beginning(self):
                 if not hasattr(self, "_learner"):
-                    state = self._begun(X, y, classes, sample_weight, self._known_labels())
+                    state = learning.begun(self, X, y, classes, sample_weight, self._known_labels())
                     if isinstance(state, State):
                         self._learner = Learner(state)
                     elif len(state.classes):
                         self._declared = state
                     return self
-        self._go_on(X, y, classes, sample_weight)
+        learning.go_on(self, X, y, classes, sample_weight)
         return self
-
-    def _beginning(self) -> threading.RLock:
-        """Return the lock of the first batch: before it there is no learner that could have one."""
-        with _ONE_AT_A_TIME:
-            return _FIRST_BATCH.setdefault(self, threading.RLock())
-
-    def _begun(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, declared: Labels, min_samples: int = 0
-    ) -> State | Labels:
-        """Return the state after a first batch, or, if it has no row, the labels that are declared."""
-        self._check_parameters()
-        self._check_kind(X)
-        inputs, X = Inputs.first(type(self).__name__, X, min_samples)
-        labels, weight, declared = self._check_y(X, y, classes, sample_weight, declared)
-        X, labels, weight = without_zero_weights(X, labels, weight)
-        self._check_new_classes(np.unique(labels))
-        if X.shape[0] == 0:
-            return declared
-        inputs = inputs.with_expansion(self._make_expansion(), X, getattr(self, "random_state", None))
-        state = None
-        for part, features in self._rows_to_learn(X, inputs):
-            part_weight = None if weight is None else weight[part]
-            if state is None:
-                backend = backend_of(features)
-                space = Space(features.shape[1], backend.dtype(features), backend, self._memory_limit())
-                check_features(features, part_weight, space.n_features, space.dtype, is_first=True)
-                with backend.computing():
-                    state = State.empty(self._empty_statistics(space, inputs), labels=declared, inputs=inputs)
-            state = self._learned(state, features, labels[part], part_weight)
-        assert state is not None
-        return state
-
-    def _go_on(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        """Learn a batch that is not the first."""
-        self._check_parameters()
-        learner = self._learner
-        inputs = learner.state.inputs
-        self._check_kind(X)
-        X = inputs.check(X)
-        with learner.locked():
-            if self._memory_limit() != learner.state.statistics.space.memory_limit:
-                learner.change(lambda state: state.with_limits(memory_limit=self._memory_limit()))
-            labels, weight, declared = self._check_y(X, y, classes, sample_weight, learner.state.labels)
-            X, labels, weight = without_zero_weights(X, labels, weight)
-            unique = np.unique(labels)
-            self._check_new_classes(unique[learner.state.labels.match(unique) < 0])
-            state = learner.absorb(room=X.shape[0])
-            if declared is not state.labels:
-                state = state.with_labels(declared)
-            for part, features in self._rows_to_learn(X, inputs):
-                state = self._learned(state, features, labels[part], None if weight is None else weight[part])
-            if state is not learner.state:
-                learner.change(lambda _: state)
-
-    def _learned(self, state: State, features: Array, labels: Array, weight: Array | None) -> State:
-        space = state.statistics.space
-        features = check_features(features, weight, space.n_features, space.dtype)
-        with space.backend.computing():
-            return state.learned(features, labels, weight)
 
     def end_phase(self) -> Self:
         """Close the current phase: seal what waits, fold it (store='pooled'), choose gamma anew.
@@ -244,34 +177,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         if not isinstance(other, StreamClassifier):
             raise TypeError(f"merge takes another aircl classifier, not {type(other).__name__}.")
-        self._check_parameters()
-        if not other._has_learned():
-            return self
-        if not self._has_learned():
-            with self._beginning():
-                if not self._has_learned():
-                    check_mergeable(self, other)
-                    self._check_new_classes(other._learner.state.labels.seen)
-                    theirs = other._learner.sealed()
-                    with theirs.statistics.space.backend.computing():
-                        state = self._empty_like(theirs).merged(theirs)
-                    self._learner = Learner(state)
-                    return self
-        with both_locked(self._learner, other._learner):
-            check_mergeable(self, other)
-            theirs, labels = other._learner.sealed(), self._learner.state.labels
-            seen = labels.cast(theirs.labels.seen)
-            self._check_new_classes(seen[labels.match(seen) < 0])
-            self._learner.change(lambda state: state.merged(theirs))
+        learning.merge(self, other)
         return self
-
-    def _empty_like(self, other: State) -> State:
-        """Return the state of an empty learner of the same features as another; keep the classes that were declared."""
-        theirs = other.statistics.space
-        space = Space(theirs.n_features, theirs.dtype, theirs.backend, self._memory_limit())
-        with space.backend.computing():
-            statistics = self._empty_statistics(space, other.inputs)
-        return State.empty(statistics, labels=self._known_labels(), inputs=other.inputs)
 
     def _known_labels(self) -> Labels:
         """Return the labels seen or declared so far."""
@@ -298,24 +205,11 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "forget takes either rows with their labels, forget(X=..., y=...), or forget(classes=...)."
             )
-        learner = self._learner
-        if classes is not None:
+        if classes is None:
+            learning.forget_rows(self, X, y, sample_weight)
+        else:
             given = check_labels(classes)
-            learner.change(lambda state: state.without_classes(state.labels.cast(given)))
-            return self
-        self._check_kind(X)
-        X = learner.state.inputs.check(X)
-        with learner.locked():
-            labels, weight, _ = self._check_y(X, y, None, sample_weight, learner.state.labels)
-            X, labels, weight = without_zero_weights(X, labels, weight)
-            state = learner.absorb()
-            space = state.statistics.space
-            for part, features in self._rows_to_learn(X, state.inputs):
-                part_weight = None if weight is None else weight[part]
-                features = check_features(features, part_weight, space.n_features, space.dtype)
-                state = state.without_rows(features, labels[part], part_weight)
-            if state is not learner.state:
-                learner.change(lambda _: state)
+            self._learner.change(lambda state: state.without_classes(state.labels.cast(given)))
         return self
 
     def _memory_limit(self) -> int | None:
@@ -511,21 +405,6 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Refuse tensors where they are not taken."""
         if is_tensor(X) and not self.takes_tensors:
             raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
-
-    def _check_y(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, known: Labels
-    ) -> tuple[Array, Array | None, Labels]:
-        """Return labels, weights and the labels known so far, with those that are declared now."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        labels = known.cast(check_labels(y))
-        check_consistent_length(X, labels)
-        if classes is not None:
-            known = known.declaring(known.cast(check_labels(classes)))
-            labels = known.cast(labels)
-        if sample_weight is None:
-            return labels, None, known
-        return labels, check_weights(sample_weight, labels), known
 
     def __sklearn_tags__(self) -> Any:
         """Declare what input is taken."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from aircl.storage.errors import InputError, is_refusal
 from aircl.storage.text import json_text, visible
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ def reports_problems(command: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             say(f"Error: {_explain(error)}")
             _end(PROBLEM)
-        except (ValueError, ImportError) as error:  # the errors of this package are ValueErrors
-            say(f"Error: {error}")
-            _end(PROBLEM)
         except Exception as error:
+            if is_refusal(error):
+                say(f"Error: {error}")
+                _end(PROBLEM)
             say(
                 f"Error: an unexpected {type(error).__name__}: {error}. This is a fault of aircl: please report it, "
                 "with what `aircl --debug COMMAND ..` prints."
@@ -156,8 +157,10 @@ class Reading:
                     try:
                         use(batch)
                     except ValueError as error:
+                        if not is_refusal(error):
+                            raise
                         rows = f"rows {batch.start + 1} to {batch.start + len(batch.X)}"
-                        raise ValueError(f"{source.path}, {rows}: {error}") from error
+                        raise InputError(f"{source.path}, {rows}: {error}") from error
                     self.rows += len(batch.X)
                     self._fed = time.perf_counter() - began
                     progress.update(task, advance=len(batch.X), rate=self.rate)

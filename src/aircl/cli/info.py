@@ -10,8 +10,9 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems
 from aircl.cli.modelfile import load_model, row_count, whole
 from aircl.cli.options import Json, ModelPath
+from aircl.cli.output import write_figure
 from aircl.storage.text import visible
-from aircl.storage.writing import check_output, replacing
+from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -108,8 +109,7 @@ def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     plot_gamma_path(classifier, figure.subplots())
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.removeprefix(".").lower() or "png", dpi=150)
+    write_figure(figure, path, "aircl info")
 
 
 def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:

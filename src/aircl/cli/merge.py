@@ -10,6 +10,7 @@ import typer
 from aircl.cli.console import print_json, reports_problems, say
 from aircl.cli.modelfile import changing, check_model_output, load_model, row_count, write_model
 from aircl.cli.options import Json, ModelOutput, Quiet
+from aircl.storage.errors import InputError, is_refusal
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -49,5 +50,7 @@ def merge_all(models: list[Path]) -> AnalyticClassifier:
         try:
             merged.merge(other)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            if not is_refusal(error):
+                raise
+            raise InputError(f"{path}: {error}") from error
     return merged

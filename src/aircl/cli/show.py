@@ -11,7 +11,8 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
 from aircl.cli.options import DataDirectory, Json
-from aircl.storage.writing import check_output, check_own, replacing
+from aircl.cli.output import write_figure
+from aircl.storage.writing import check_output, check_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -290,9 +291,7 @@ def draw(stream: Stream, path: Path, names: Sequence[str]) -> None:
     # A row of text for each phase, within what fits a page.
     figure = Figure(figsize=(9, min(8.0, max(2.5, 1.5 + 0.25 * len(stream)))), layout="constrained")
     plot_stream(stream, figure.subplots(), class_names=names)
-    with replacing(path) as temporary:
-        kind = path.suffix.removeprefix(".").lower()
-        figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": MARK} if kind == "png" else None)
+    write_figure(figure, path, MARK)
 
 
 def _flags(names: list[str]) -> str:

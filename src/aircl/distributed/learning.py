@@ -11,10 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from aircl.classifiers.fingerprint import fingerprint
+from aircl.classifiers.learning import empty_like
 from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.piece import Piece, count_buckets, with_classes
 from aircl.distributed.shard import Shard
 from aircl.engine import Learner, State
+from aircl.storage.errors import InputError, is_refusal
 
 # Called with the number of shards that are learned, of all shards, and of rows so far.
 Progress = Callable[[int, int, int], None]
@@ -113,7 +115,7 @@ def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int
                 template: StreamClassifier = clone(classifier)
                 if getattr(template, "store", None) == "pooled":  # fit is one phase, and an open phase is held by class
                     template.set_params(store="per-class")
-                template._learner = Learner(template._empty_like(probe._learner.state))
+                template._learner = Learner(empty_like(template, probe._learner.state))
                 statistics = template._learner.state.statistics
                 statistics.check_merge(np.arange(1))  # some statistics cannot be added up at all
                 return template
@@ -157,7 +159,9 @@ def learn_part(
             try:
                 classifier.partial_fit(X, y, sample_weight=weight)
             except ValueError as error:
-                raise ValueError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
+                if not is_refusal(error):
+                    raise
+                raise InputError(f"{shard.name or shard.id}, rows {before + 1} to {before + n}: {error}") from error
             before += n
         rows += before
     state = classifier._learner.sealed()  # what travels is sealed; what stays must not differ
@@ -170,7 +174,7 @@ def install(
 ) -> int:
     """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
     everything = frozenset(shard.id for shard in shards)
-    begun = classifier._empty_like(template._learner.state)
+    begun = empty_like(classifier, template._learner.state)
     labels, statistics, rows = State.empty(begun.statistics).labels, begun.statistics, 0
     for piece in pieces:
         if piece.shards != everything:
