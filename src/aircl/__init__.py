@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         SLDAClassifier,
         Snapshot,
     )
+    from aircl.client import Client, ServiceError
     from aircl.embedding import Embedding
     from aircl.engine import GammaPath, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
-    from aircl.serve.client import Client, ServiceError
 
 __version__ = "0.1.0"
 
@@ -62,7 +62,7 @@ __getattr__ = on_demand(
         "embedding": "Embedding",
         "engine": "GammaPath StoreError",
         "expansion": "GaussianKernel RandomReLU",
-        "serve.client": "Client ServiceError",
+        "client": "Client ServiceError",
     },
 )
 

@@ -9,10 +9,9 @@ import typer
 
 FILE_TYPES = "csv, tsv, parquet, npz or safetensors"
 
-Files = Annotated[
-    list[str],
-    typer.Argument(metavar="FILES", help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes."),
-]
+FILES_HELP = f"Files of embeddings ({FILE_TYPES}), or patterns in quotes."
+
+Files = Annotated[list[str], typer.Argument(metavar="FILES", help=FILES_HELP)]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `aircl learn` or `save` wrote.")]
 Label = Annotated[str, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
 MaybeLabel = Annotated[str | None, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]

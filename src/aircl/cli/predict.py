@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from aircl.cli.console import Reading, reports_problems, say
 from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names
-from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, ModelPath, Quiet
+from aircl.cli.options import BATCH_ROWS, FILES_HELP, BatchRows, Features, Quiet
+from aircl.cli.served import ServedModel
 from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @reports_problems
 def predict(
-    model: ModelPath,
-    files: Files,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file; with --server, there is none.")],
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILES", help=FILES_HELP)] = None,
     label: Annotated[
         str | None,
         typer.Option(
@@ -41,10 +42,20 @@ def predict(
             "with = + - @ get a ' in front, as a spreadsheet would run them.",
         ),
     ] = False,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask a service, see `aircl serve`, instead of a model file.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", envvar="AIRCL_TOKEN", help="With --server: who asks.")
+    ] = None,
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
     """Predict the label of every row, in the order of the files."""
+    if server is not None:
+        files = [str(model), *(files or [])]
+    elif not files:
+        raise typer.BadParameter("say which files to predict.", param_hint="FILES")
     from aircl.cli.output import OUTPUTS, Lines, Predictions
     from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
 
@@ -55,7 +66,7 @@ def predict(
     paths = expand_patterns(files)
     if output is not None:
         check_output(output, inputs=[*paths, model])
-    classifier = load_fitted(model)
+    classifier: Any = load_fitted(model) if server is None else ServedModel(server, token)
     names = take_feature_names(classifier)
     sources = open_files(paths, Request(label, features, names), classifier.n_features_in_)
     kind = None if label is None else agree_on_labels(sources, label_kind(classifier))

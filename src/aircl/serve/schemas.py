@@ -21,7 +21,7 @@ class Predict(_Request):
     """Rows to predict."""
 
     features: Rows
-    top: Annotated[int, Field(strict=True, ge=1, le=1000, description="How many classes per row, best first.")] = 1
+    top: Annotated[int, Field(strict=True, ge=1, le=100_000, description="How many classes per row, best first.")] = 1
 
 
 class Learn(_Request):

@@ -75,6 +75,7 @@ class Service:
             "problem": problem,
             "read_only": writer is None,
             "version": self.moment().version,
+            "features": getattr(self.moment().model, "n_features_in_", None),
             "solved": None if self.solved is None else self.solved.moment.version,
             "rows_behind": self.rows_behind,
         }

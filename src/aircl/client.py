@@ -19,7 +19,7 @@ _TRY_AGAIN = (502, 503, 504, 507)
 _LONGEST_PAUSE = 5.0
 
 
-class ServiceError(RuntimeError):
+class ServiceError(ValueError):
     """A service refuses a request.
 
     Attributes
