@@ -54,7 +54,8 @@ def serve(directory: str, journal: bool) -> None:
 
     with mock.patch.object(run, "make_app", make_app):
         run.run(
-            Directory(Path(directory)), Settings(journal=journal), host="127.0.0.1", port=0, tokens=None,
+            Directory(Path(directory)), Settings(journal=journal), host="127.0.0.1", port=0,
+            tokens=Path(directory, "tokens.json"),
             read_only=False, follow=False, log_level="error", ready=lambda address: print(address, flush=True),
         )  # fmt: skip
 
@@ -126,12 +127,14 @@ def load(url: str, arguments: argparse.Namespace, server: psutil.Process) -> Non
     learned = ask((asked.batches, 4, None), seconds=max(seconds, 3))[0]  # until there is something to predict with
     wait_until_solved(url)
     ask((asked.single, CONNECTIONS, None), (asked.floor, 4, None), seconds=1)
-    rates = {"floor": [], "predict": []}
+    rates, work = {"floor": [], "predict": []}, {"floor": [], "predict": []}
     idle, busy = [], []
     for _ in range(arguments.rounds):
         for name, requests in (("floor", asked.floor), ("predict", asked.single)):
+            before = sum(server.cpu_times()[:2])
             (taken,) = ask((requests, CONNECTIONS, None))
             rates[name].append(len(taken) / seconds)
+            work[name].append((sum(server.cpu_times()[:2]) - before) / len(taken))
         idle.append(p99(taken))
         rate = 1000 / BATCH / 2  # two connections
         taken, batches = ask((asked.single, CONNECTIONS, None), (asked.batches, 2, rate))
@@ -140,6 +143,9 @@ def load(url: str, arguments: argparse.Namespace, server: psutil.Process) -> Non
     floor, predict = (float(np.median(rates[name])) for name in ("floor", "predict"))
     say("single rows from 32 connections: floor", f"{floor:,.0f} requests/s")
     say("  predictions", f"{predict:,.0f} requests/s = {predict / floor:.0%}", ">= 60 % of the floor")
+    least = {name: 1e6 * float(np.median(cost)) for name, cost in work.items()}
+    say("  processor time of a request, floor and prediction",
+        f"{least['floor']:.0f} and {least['predict']:.0f} us = {least['floor'] / least['predict']:.0%}")  # fmt: skip
     say("  p99, nothing is learned", f"{np.median(idle):.1f} ms")
     ratio = float(np.median(np.array(busy) / np.array(idle)))
     say(f"  p99, {learning:,.0f} rows/s are learned and solved", f"{np.median(busy):.1f} ms = {ratio:.1f}x", "<= 5x")

@@ -21,7 +21,7 @@ from aircl import AIRClassifier, Client
 from aircl.serve.app import make_app
 from aircl.serve.service import serving
 from aircl.serve.settings import Settings
-from aircl.serve.tokens import add_token
+from aircl.serve.tokens import Tokens, add_token
 from aircl.serve.versions import Directory
 
 # Nothing here takes long, but the machine may be busy.
@@ -83,9 +83,10 @@ def processes(forks):
 class Local:
     """A service in this process, and a client that asks it without a network."""
 
-    def __init__(self, service, tokens):
+    def __init__(self, service):
         self.service = service
-        self.http = TestClient(make_app(service, tokens), base_url="http://localhost", raise_server_exceptions=False)
+        app = make_app(service, Tokens(service.directory.path / "tokens.json"))
+        self.http = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 
     def post(self, path, json, key=None, **headers):
         if key is not None:
@@ -123,9 +124,9 @@ def local():
     """Return a context manager of a service in this process."""
 
     @contextmanager
-    def run(directory, tokens=None, read_only=False, **settings):
+    def run(directory, read_only=False, **settings):
         with serving(directory, Settings(**settings), read_only=read_only) as service:
-            yield Local(service, tokens)
+            yield Local(service)
 
     return run
 

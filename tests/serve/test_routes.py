@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier
-from aircl.serve.tokens import Tokens, add_token, remove_token
+from aircl.serve.tokens import add_token, remove_token
 from aircl.serve.versions import Directory
 
 X, Y = np.eye(3), ["cat", "dog", "owl"]
@@ -187,7 +187,7 @@ def test_scopes(scopes, allowed, place, local):
         "/predict": {"features": [1, 0, 0]}, "/classes": None, "/learn": {"features": X.tolist(), "labels": Y},
         "/forget": {"features": X.tolist(), "labels": Y}, "/versions": None, "/rollback": {"version": 0},
     }  # fmt: skip
-    with local(place, Tokens(place.path / "tokens.json")) as service:
+    with local(place) as service:
         for path, body in bodies.items():
             method = "GET" if body is None else "POST"
             for headers, refused in (({}, 401), ({"Authorization": "Bearer guess"}, 401), (None, 403)):
@@ -207,10 +207,19 @@ def test_scopes(scopes, allowed, place, local):
         assert service.http.get("/classes", headers={"Authorization": f"Bearer {secret}"}).status_code == 503
 
 
+def test_once_there_is_a_token_it_is_needed(place, local):
+    with local(place) as service:
+        assert service.http.get("/classes").status_code == 200
+        add_token(place.path / "tokens.json", "app", ("predict",))
+        assert service.http.get("/classes").status_code == 401
+        (place.path / "tokens.json").unlink()
+        assert service.http.get("/classes").status_code == 401  # nobody is let in by a file that is gone
+
+
 def test_two_tokens_may_use_the_same_key(place, local):
     path = place.path / "tokens.json"
     secrets = [add_token(path, name, ("learn", "predict")) for name in ("one", "two")]
-    with local(place, Tokens(path)) as service:
+    with local(place) as service:
         for secret in secrets:
             answer = service.post(
                 "/learn", {"features": X.tolist(), "labels": Y}, key="k", Authorization=f"Bearer {secret}"

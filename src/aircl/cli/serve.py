@@ -79,12 +79,11 @@ def serve(
         settings = {} if store is None else {"store": store}
         begun = new_model(None, settings, expand, None) if model is None else load_model(model)
         place.make(begun, dtype or "float64")
-    if tokens is None and (directory / FILE).exists():
-        tokens = directory / FILE
+    tokens = directory / FILE if tokens is None else tokens
 
     def ready(address: str) -> None:
         typer.echo(f"Serving {directory} at {address}")
-        if tokens is None:
+        if not tokens.exists():
             say("Note: there are no tokens, so everyone on this machine may do everything. See `aircl token`.")
 
     run(

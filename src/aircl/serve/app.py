@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from aircl.serve.tokens import Tokens
 from aircl.serve.writer import BusyError, Job, RefusedError, Writer
 from aircl.storage.leftovers import Scratch
 
+FIRST_SOLUTION_SECONDS = 20.0
 PAGE_FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 
 
-def make_app(service: Service, tokens: Tokens | None = None) -> Guard:
-    """Return the ASGI app of a service; without tokens it is for this machine only."""
+def make_app(service: Service, tokens: Tokens) -> Guard:
+    """Return the ASGI app of a service; as long as there are no tokens, it is for this machine only."""
     metrics = Metrics(service)
     app = FastAPI(
         title="aircl", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
@@ -55,11 +57,8 @@ def _add_reading(app: FastAPI, service: Service, metrics: Metrics) -> None:
     async def predict(request: Request) -> Response:
         """Predict the class of one row or of many."""
         asked = parse(schemas.Predict, await read_body(request, limits.max_body))
-        solved = service.solved
-        if solved is None and not service.moment().model.__sklearn_is_fitted__():
-            raise RefusedError("nothing was learned yet.", 409)
-        width = None if solved is None else solved.width
-        X = feature_rows(asked.features, service.catalogue.dtype, limits.max_rows, width)
+        solved = await _first_solution(service)
+        X = feature_rows(asked.features, service.catalogue.dtype, limits.max_rows, solved.width)
         solved, log_p = await service.gatherer.log_probabilities(X)
         answer = {
             "version": solved.moment.version,
@@ -103,6 +102,18 @@ def _add_reading(app: FastAPI, service: Service, metrics: Metrics) -> None:
     async def show_metrics() -> Response:
         """Return what Prometheus collects."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _first_solution(service: Service) -> Solved:
+    """Return what predictions use; what was learned first is waited for, as long as it is being solved."""
+    until = time.monotonic() + FIRST_SOLUTION_SECONDS
+    while (solved := service.solved) is None:
+        if not service.moment().model.__sklearn_is_fitted__():
+            raise RefusedError("nothing was learned yet.", 409)
+        if time.monotonic() > until:
+            raise BusyError("what was learned is still being solved: ask again later.")
+        await asyncio.sleep(0.02)
+    return solved
 
 
 def _predictions(solved: Solved, log_p: Array, top: int) -> list[dict[str, Any]]:

@@ -37,11 +37,11 @@ class Guard:
     Parameters
     ----------
     app : ASGI app
-    tokens : Tokens or None
+    tokens : Tokens
     metrics : Metrics
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens | None, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, metrics: Metrics) -> None:
         self.app, self._tokens, self._metrics = app, tokens, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ class Guard:
 
     def _check(self, scope: Scope, path: str) -> JSONResponse | None:
         headers, needed = Headers(scope=scope), "" if path.startswith("/docs/") else SCOPE_OF.get(path)
-        if self._tokens is None:
+        if not self._tokens.are_needed():
             return _check_browser(headers)
         if needed == "":
             return None

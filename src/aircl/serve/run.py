@@ -26,14 +26,15 @@ def run(
     *,
     host: str,
     port: int,
-    tokens: Path | None,
+    tokens: Path,
     read_only: bool,
     follow: bool,
     log_level: str,
     ready: Callable[[str], None],
 ) -> None:
     """Serve a directory until the process is told to stop. `ready` is told the address, whose port may be chosen."""
-    if tokens is None and not is_this_machine(host):
+    known = Tokens(tokens)
+    if not known.are_needed() and not is_this_machine(host):
         raise InputError(
             f"without tokens it is served on this machine only, not on {host}. Make a token: aircl token "
             f"{directory.path} NAME --scope predict."
@@ -41,7 +42,6 @@ def run(
     log_to_stderr(log_level)
     # A model that was learned from named columns takes rows without names here: they come in the same order.
     warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-    known = None if tokens is None else Tokens(tokens)
     # Predictions, changes and solutions are made side by side: one thread for each is as fast, and none waits for a
     # pool that is shared by all.
     with threadpool_limits(1), serving(directory, settings, read_only=read_only, follow=follow) as service:

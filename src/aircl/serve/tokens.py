@@ -44,16 +44,19 @@ class Tokens:
     Parameters
     ----------
     path : Path
+        A file that need not be there yet: from the moment it is, tokens are needed.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> place = TemporaryDirectory()
     >>> path = Path(place.name, "tokens.json")
-    >>> secret = add_token(path, "app", ("predict", "learn"))
     >>> tokens = Tokens(path)
-    >>> tokens.find(secret).scopes, tokens.find("guess"), secret in path.read_text()
-    (('predict', 'learn'), None, False)
+    >>> tokens.are_needed()
+    False
+    >>> secret = add_token(path, "app", ("predict", "learn"))
+    >>> tokens.are_needed(), tokens.find(secret).scopes, tokens.find("guess"), secret in path.read_text()
+    (True, ('predict', 'learn'), None, False)
     >>> place.cleanup()
     """
 
@@ -61,7 +64,14 @@ class Tokens:
         self._path = path
         self._stamp: tuple[int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
-        self._refresh()
+        self._needed = False
+        if self.are_needed():
+            self._refresh()
+
+    def are_needed(self) -> bool:
+        """Tell whether there are tokens; once there were, they stay needed, whatever becomes of the file."""
+        self._needed = self._needed or self._path.exists()
+        return self._needed
 
     def find(self, secret: str) -> Token | None:
         """Return whose token it is. All are compared, each in constant time."""
