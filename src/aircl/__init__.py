@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from aircl.hooks import register_embedding
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
         RecursiveACILClassifier,
         SLDAClassifier,
         Snapshot,
+        load_export,
     )
     from aircl.client import Client, ServiceError
     from aircl.embedding import Embedding
-    from aircl.engine import GammaPath, StoreError
+    from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
 __version__ = "0.1.0"
@@ -43,6 +45,8 @@ __all__ = [
     "GKEALClassifier",
     "GammaPath",
     "GaussianKernel",
+    "LedgerError",
+    "LedgerWarning",
     "NCMClassifier",
     "RanPACClassifier",
     "RandomReLU",
@@ -52,19 +56,31 @@ __all__ = [
     "Snapshot",
     "StoreError",
     "__version__",
+    "load_export",
 ]
 
 __getattr__ = on_demand(
     __name__,
     {
         "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot",
+        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "load_export",
         "embedding": "Embedding",
-        "engine": "GammaPath StoreError",
+        "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",
         "client": "Client ServiceError",
     },
 )
+
+
+def _embedding(backbone: Any, fingerprint: str | None) -> Any:
+    """Give classifiers, which know nothing of backbones, what makes features of texts and images."""
+    from aircl.embedding import Embedding
+
+    return Embedding.of(backbone, fingerprint)
+
+
+register_embedding(_embedding)
 
 
 def __dir__() -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +19,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aircl.backbones import Backbone, BackboneError, FeatureCache, Features, create_backbone
+from aircl.backbones.catalogue import needs_example
 from aircl.data.samples import ArrayInputs, ImageFiles, Texts, rgb, stacked
-from aircl.inputs import Batch, Inputs
+from aircl.inputs import Batch, Inputs, raw_samples
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -39,7 +43,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Whether features of images are kept on disk, by their content, so that they are computed once; a path says
         where. Those of texts are not.
     progress : bool, default=False
-        Show a bar on stderr, if that is a terminal.
+        Show a bar on stderr, if that is a terminal and it takes more than a second.
 
     Attributes
     ----------
@@ -111,15 +115,10 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self, "fingerprint_")
         values = self._values(X, reset=False)
-        if not hasattr(self, "backbone_"):  # as it comes out of a pickle
-            backbone = self._make(values)
-            if backbone.fingerprint != self.fingerprint_:
-                raise BackboneError(
-                    f"{self.backbone!r} is another backbone here ({backbone.fingerprint[:12]}..) than the one that was "
-                    f"fitted ({self.fingerprint_[:12]}..). Use the same weights and versions."
-                )
-            self.backbone_ = backbone
+        self.make(values)
         inputs, backbone = self._inputs(values), self.backbone_
+        if not len(inputs):
+            return np.zeros((0, backbone.width), np.float32)
         with _bar(backbone.name, self.progress) as progress:
             if self.cache is not False and isinstance(inputs, ImageFiles | ImageList):
                 cache = FeatureCache(None if self.cache is True else self.cache)
@@ -133,26 +132,77 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 progress(int(rows[-1]) + 1, len(inputs))
         return np.concatenate(parts)
 
+    @classmethod
+    def of(cls, backbone: str | Backbone, fingerprint: str | None = None) -> Self:
+        """Return what a classifier embeds its samples with.
+
+        Parameters
+        ----------
+        backbone : str or Backbone
+        fingerprint : str or None
+            Of the backbone that it was fitted with; None: it is not fitted.
+
+        Returns
+        -------
+        embedding : Embedding
+        """
+        embedding = cls(backbone, progress=True)
+        if fingerprint is not None:
+            embedding.fingerprint_ = fingerprint
+        return embedding
+
+    def make(self, values: list[Any] | npt.NDArray[Any] | None = None) -> None:
+        """Make the backbone again, unless it is there, and refuse another one than was fitted.
+
+        Parameters
+        ----------
+        values : samples or None
+            None: a backbone that is as wide as its samples is made when there are some.
+        """
+        if hasattr(self, "backbone_"):
+            return
+        if values is None and isinstance(self.backbone, str) and needs_example(self.backbone):
+            return
+        backbone = self._make(values)
+        if backbone.fingerprint != self.fingerprint_:
+            raise BackboneError(
+                f"{backbone.name!r} is another backbone here ({backbone.fingerprint[:12]}..) than the one that was "
+                f"fitted ({self.fingerprint_[:12]}..). Use the same weights and versions."
+            )
+        self.backbone_ = backbone
+
+    @property
+    def noted(self) -> dict[str, str]:
+        """What a file has of it: the name and the fingerprint of the backbone."""
+        name = self.backbone if isinstance(self.backbone, str) else self.backbone.name
+        return {"name": name, "fingerprint": self.fingerprint_}
+
     def _values(self, X: Any, reset: bool) -> list[Any] | npt.NDArray[Any]:
         """Return a list of strings, paths or images, or an array of images or of features, checked."""
-        if not isinstance(X, list | tuple | np.ndarray) and hasattr(X, "__array__"):
-            column = np.asarray(X)  # of a Series or a frame
-            X = column if column.dtype.kind in "OUT" else X
-        if isinstance(X, np.ndarray):
-            if X.dtype.kind in "OUT" and (X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 1)):
-                X = X.ravel().tolist()
-            elif X.dtype == np.uint8 and X.ndim > 2:
-                return X
-        if isinstance(X, list | tuple) and len(X) and _is_sample(X[0]):
-            return list(X)
+        if isinstance(X, str):
+            raise ValueError(f"samples are a list or a column, got one string, {X[:40]!r}. Put it in a list.")
+        if (samples := raw_samples(X)) is not None:
+            return samples
+        if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not len(X):
+            return []
         features: npt.NDArray[Any] = validate_data(self, X, reset=reset, dtype=np.float32)
         return features
 
-    def _make(self, values: list[Any] | npt.NDArray[Any]) -> Backbone:
+    def _make(self, values: list[Any] | npt.NDArray[Any] | None) -> Backbone:
         if not isinstance(self.backbone, str):
             return self.backbone
-        example = None if isinstance(values, list) and isinstance(values[0], str | PathLike) else values[:1]
-        return create_backbone(self.backbone, example=example, device=self.device)
+        if self.backbone.startswith("base:"):
+            raise BackboneError(f"{self.backbone} is trained on a stream. Use a saved one: checkpoint:FILE.")
+        example = None
+        if needs_example(self.backbone) and values is not None and len(values):
+            example = values[:1] if isinstance(values, np.ndarray) else _images(values[:1])[np.arange(1)]
+        if example is not None or ":" in self.backbone:  # a file may be another one by now
+            return create_backbone(self.backbone, example=example, device=self.device)
+        key = (self.backbone, self.device, os.environ.get("AIRCL_DEVICE"))
+        backbone = _IN_USE.get(key)
+        if backbone is None:
+            backbone = _IN_USE[key] = create_backbone(self.backbone, device=self.device)
+        return backbone
 
     def _inputs(self, values: list[Any] | npt.NDArray[Any]) -> Inputs:
         """Return values as what the backbone takes, or say that it does not."""
@@ -161,18 +211,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if "features" in kinds:
                 return ArrayInputs(values)
             given = f"an array of numbers of shape {values.shape}"
-        elif isinstance(values, list) and all(isinstance(value, str) for value in values) and "texts" in kinds:
+        elif isinstance(values, list) and "texts" in kinds and all(isinstance(value, str) for value in values):
             return Texts(values)
         elif "images" in kinds:
-            if isinstance(values, list) and isinstance(values[0], str | PathLike):
-                if missing := next((value for value in values if not Path(value).is_file()), None):
-                    raise ValueError(
-                        f"{self.backbone_.name} takes images, but there is no file {missing!s:.80}. {_ADVICE}"
-                    )
-                return ImageFiles(".", [str(value) for value in values])
-            return ImageList(values)
+            images = _images(values)
+            missing = [name for name in images.names if not Path(name).is_file()] if hasattr(images, "names") else []
+            if missing:
+                raise ValueError(
+                    f"{self.backbone_.name} takes images, but there is no file {missing[0]:.80}. {_ADVICE}"
+                )
+            return images
         else:
-            given = f"a {type(values[0]).__name__} as the first of {len(values)} samples"
+            place = next((i for i, value in enumerate(values) if not isinstance(value, str)), 0)
+            given = f"a {type(values[place]).__name__} as sample {place + 1} of {len(values)}"
         raise ValueError(f"{self.backbone_.name} takes {' or '.join(kinds)}, got {given}. {_ADVICE}")
 
     @property
@@ -193,15 +244,22 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
 
+# Seconds of work from which it is shown how far it is.
+LONG = 1.0
+
+# Backbones by name that somebody holds: a clone, a copy or another fit need not load the weights again.
+_IN_USE: WeakValueDictionary[tuple[str, str | None, str | None], Any] = WeakValueDictionary()
+
 _ADVICE = (
     "Texts are strings; images are paths, PIL images or uint8 arrays of shape (height, width, channels). `aircl list "
     "backbones` says what each takes."
 )
 
 
-def _is_sample(value: Any) -> bool:
-    """Tell a text, a path or an image from a row of numbers."""
-    return isinstance(value, str | PathLike) or hasattr(value, "convert") or np.ndim(value) == 3
+def _images(values: list[Any] | npt.NDArray[Any]) -> ImageFiles | ImageList:
+    if isinstance(values, list) and values and isinstance(values[0], str | PathLike):
+        return ImageFiles(".", [str(value) for value in values])
+    return ImageList(values)
 
 
 class ImageList:
@@ -246,6 +304,15 @@ def _bar(name: str, wanted: bool) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    began, bar = time.monotonic(), Bar(console=Console(stderr=True), transient=True)
+    task = bar.add_task(name)
+
+    def show(done: int, total: int) -> None:
+        if time.monotonic() - began > LONG:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bar.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -25,3 +26,38 @@ class Inputs(Protocol):
     def __getitem__(self, indices: npt.NDArray[np.intp]) -> Batch:
         """Return the samples at an array of indices, in its order."""
         ...
+
+
+def raw_samples(X: Any) -> list[Any] | npt.NDArray[Any] | None:
+    """Return texts, paths or images as a list, or images as one array; None for anything else, such as numbers.
+
+    Parameters
+    ----------
+    X : object
+        A list, an array, a Series, or a frame of one column.
+
+    Examples
+    --------
+    >>> raw_samples(("where is my card", "which rate")), raw_samples([[1.0, 2.0]])
+    (['where is my card', 'which rate'], None)
+    """
+    if hasattr(X, "detach"):  # a tensor
+        return None
+    if not isinstance(X, list | tuple | np.ndarray) and hasattr(X, "__array__"):
+        X = np.asarray(X)  # of a Series or a frame
+    if isinstance(X, np.ndarray):
+        if X.dtype == np.uint8 and X.ndim > 2:
+            return X
+        if X.dtype.kind not in "OUT" or not (X.ndim == 1 or X.shape[1:] == (1,)):
+            return None
+        X = X.ravel().tolist()
+    if not isinstance(X, list | tuple) or not len(X):
+        return None
+    if _is_sample(X[0]) or (np.ndim(X[0]) == 0 and any(isinstance(value, str) for value in X)):
+        return list(X)
+    return None
+
+
+def _is_sample(value: Any) -> bool:
+    """Tell a text, a path or an image from a row of numbers."""
+    return isinstance(value, str | PathLike) or hasattr(value, "convert") or getattr(value, "ndim", 0) == 3

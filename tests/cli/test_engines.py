@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 
 from aircl import AIRClassifier
+from aircl.backbones import BackboneEntry
+from aircl.raw import FrozenBackbone
 
 
 def assert_same(path, reference):
@@ -241,6 +243,7 @@ def test_a_function_as_wide_as_the_model(made_up, run, tmp_path):
 def photos(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
     for label, name in enumerate(["cat", "dog", "owl"]):
         folder = tmp_path / "photos" / name
         folder.mkdir(parents=True)
@@ -252,9 +255,9 @@ def photos(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("engine", [[], ["--engine", "joblib", "--workers", 1]])
 def test_images_go_through_the_backbone(engine, photos, run, monkeypatch):
-    from aircl.distributed import images
+    from aircl.raw import folders
 
-    monkeypatch.setattr(images.open_images, "__defaults__", (5,))
+    monkeypatch.setattr(folders.image_shards, "__defaults__", (5,))
     run("learn", "photos", "--backbone", "identity", "--gamma", 0.1, *engine, "-o", "m")
     files = sorted(photos.glob("*/*.png"))
     X = np.array([np.asarray(Image.open(file)).reshape(-1) for file in files]).astype(np.float32) / np.float32(255)
@@ -274,9 +277,9 @@ def test_images_go_through_the_backbone(engine, photos, run, monkeypatch):
     ("engine", "what"), [("joblib", ["made_up_rows:several"]), ("dask", ["photos", "--backbone", "identity"])]
 )
 def test_images_and_functions_travel_to_the_workers(engine, what, photos, made_up, run, monkeypatch):
-    from aircl.distributed import images
+    from aircl.raw import folders
 
-    monkeypatch.setattr(images.open_images, "__defaults__", (5,))
+    monkeypatch.setattr(folders.image_shards, "__defaults__", (5,))
     run("learn", *what, "--gamma", 0.1, "--engine", engine, "--workers", 2, "-o", "apart")
     run("learn", *what, "--gamma", 0.1, "-o", "here")
     apart, here = AIRClassifier.load("apart"), AIRClassifier.load("here")
@@ -297,17 +300,19 @@ def test_images_of_another_backbone_are_refused(photos, run):
 
 
 def test_a_worker_with_other_weights_is_refused(photos, run, monkeypatch):
-    from aircl.distributed import images
+    from aircl.raw.folders import image_shards, open_folder
 
-    sources, frozen = images.open_images(photos, "identity")
-    sources[0]._backbone = images.FrozenBackbone(frozen.name, "0" * 64, frozen.width)
+    files, labels = open_folder(photos, labelled=True)
+    (source,) = image_shards(photos, files, labels, FrozenBackbone("identity", "0" * 64, 192, "images"))
     with pytest.raises(ValueError, match="not the same on this worker"):
-        list(sources[0].batches(10, "strings"))
+        list(source.batches(10, "strings"))
 
 
-def test_folders_need_a_backbone_and_images(photos, run):
-    assert "--backbone" in run("learn", "photos", "-o", "m", code=2).stderr
+def test_folders_need_a_backbone_and_images(photos, run, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(BackboneEntry, "missing", ["torch"])  # as if it were not installed
+        assert "'efficientnet-lite0' needs torch" in run("learn", "photos", "-o", "m", code=1).stderr
     (photos.parent / "empty").mkdir()
     assert "has no images" in run("learn", "empty", "--backbone", "identity", "-o", "m", code=1).stderr
     assert "checkpoint:FILE" in run("learn", "photos", "--backbone", "base:resnet32", "-o", "m", code=1).stderr
-    assert "not images" in run("learn", "photos", "--backbone", "char-ngrams", "-o", "m", code=1).stderr
+    assert "does not take images" in run("learn", "photos", "--backbone", "char-ngrams", "-o", "m", code=1).stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from laws_learners import LEARNERS, QUERY, STORES, begun, differences, look, other, rows
+from sklearn.base import clone
 
 import aircl
 
@@ -156,6 +157,26 @@ def test_an_exception_at_any_line_leaves_the_state_before_or_after(name, operati
         if clf.class_count_.sum() != now["count"].sum() + 5 or 30 not in clf.classes_.tolist():
             torn.append((at, where, "does not go on"))
     assert not torn, f"{len(torn)} of {len(chosen)} lines: {torn[:3]}"
+
+
+def test_an_exception_at_any_line_of_a_replacement_leaves_the_old_row_or_the_new():
+    X, y = rows(31, n=20)
+    old = {"X": X, "y": y, "ids": list(range(20))}
+
+    def learned():
+        return clone(LEARNERS["ledger"]).fit(X, y, ids=range(20))
+
+    def replace(clf):
+        clf.partial_fit(X[15:] + 1, y[15:], ids=range(15, 20), on_duplicate="replace", replaced=old)
+
+    before, after = learned(), learned()
+    tracer, _ = run(replace, after)
+    before, after = look(before), look(after)
+    assert differences(before, after)
+    for at in range(1, tracer.lines + 1, 1 if EVERY else tracer.lines // SAMPLE):
+        clf = learned()
+        _, where = run(replace, clf, at)
+        assert not differences(look(clf), before) or not differences(look(clf), after), where
 
 
 @pytest.mark.parametrize("name", LEARNERS if EVERY else STORES)

@@ -213,6 +213,16 @@ def list_backbones() -> list[BackboneInfo]:
     ]
 
 
+def needs_example(name: str) -> bool:
+    """Tell whether a backbone is as wide as its samples, so that making it needs some."""
+    return BACKBONES[_registered_name(split_options(name)[0])].takes_example
+
+
+def takes(name: str, kind: Kind) -> bool:
+    """Tell whether a backbone takes texts, images or features, without making it."""
+    return kind in BACKBONES[_registered_name(split_options(name)[0])].kinds
+
+
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
     """Return the name of a backbone and the options that follow it.
 

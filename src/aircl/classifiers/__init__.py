@@ -5,6 +5,7 @@ from aircl.classifiers.acil_recursive import RecursiveACILClassifier
 from aircl.classifiers.aefocl import AEFOCLClassifier
 from aircl.classifiers.air import AIRClassifier
 from aircl.classifiers.dsal import DSALClassifier
+from aircl.classifiers.export import load_export
 from aircl.classifiers.fecam import FeCAMClassifier
 from aircl.classifiers.file import FileError
 from aircl.classifiers.gkeal import GKEALClassifier
@@ -26,4 +27,5 @@ __all__ = [
     "RecursiveACILClassifier",
     "SLDAClassifier",
     "Snapshot",
+    "load_export",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
@@ -22,8 +23,12 @@ class ACILClassifier(AnalyticClassifier):
         Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Notes
     -----
@@ -55,11 +60,15 @@ class ACILClassifier(AnalyticClassifier):
         expansion: Any = None,
         calibrate: bool = False,
         memory_limit: int | str | None = None,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.store = store
         self.expansion = expansion
         self.calibrate = calibrate
         self.memory_limit = memory_limit
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone

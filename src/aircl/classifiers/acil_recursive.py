@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -132,8 +133,12 @@ class RecursiveACILClassifier(LinearClassifier):
         The ridge, > 0. The recursion begins with it; `change_gamma` goes over to another one.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -169,10 +174,20 @@ class RecursiveACILClassifier(LinearClassifier):
 
     takes_tensors: ClassVar[bool] = False
 
-    def __init__(self, gamma: float = 1.0, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        *,
+        expansion: Any = None,
+        ledger: bool | str | Path = False,
+        random_state: Any = None,
+        backbone: Any = None,
+    ) -> None:
         self.gamma = gamma
         self.expansion = expansion
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Recursive

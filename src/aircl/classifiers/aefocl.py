@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -132,8 +133,12 @@ class AEFOCLClassifier(LinearClassifier):
         Whether variances of a class of n samples are over n - 1, as published, or over n.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`; pseudo-features are drawn before it.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int or None, default=None
         Seed of the pseudo-features (None: 0) and of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -177,12 +182,16 @@ class AEFOCLClassifier(LinearClassifier):
         *,
         spread: str = "sample",
         expansion: Any = None,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.spread = spread
         self.expansion = expansion
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return MomentsAndVariances

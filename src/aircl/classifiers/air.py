@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from aircl.classifiers.analytic import AnalyticClassifier
@@ -32,8 +33,15 @@ class AIRClassifier(AnalyticClassifier):
         Add an intercept and make probabilities reliable, both from the statistics alone; see Notes.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row, under a key: what was learned is not learned again, and what was not is not
+        forgotten. True: the key is drawn, and stays in the model. A path: a file of at least 16 random bytes, which
+        stays where it is; ledgers of one key can be compared.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of X first: a name of `aircl list backbones`, or any object with the `Backbone` protocol. X
+        are then texts (a list, an array, a Series), or images (paths, PIL images, uint8 arrays), in every method.
 
     Attributes
     ----------
@@ -99,7 +107,9 @@ class AIRClassifier(AnalyticClassifier):
         expansion: Any = None,
         calibrate: bool = False,
         memory_limit: int | str | None = None,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.weighting = weighting
@@ -108,4 +118,6 @@ class AIRClassifier(AnalyticClassifier):
         self.expansion = expansion
         self.calibrate = calibrate
         self.memory_limit = memory_limit
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone

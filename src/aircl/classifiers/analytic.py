@@ -34,6 +34,7 @@ class AnalyticClassifier(LinearClassifier):
     calibrate: bool
     memory_limit: int | str | None
     random_state: Any
+    backbone: Any
 
     def _store_type(self) -> type[Statistics]:
         return STORES[self.store]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -103,8 +104,12 @@ class DSALClassifier(LinearClassifier):
         c, the share of the compensation stream. 0 is ACIL.
     n_components : int, default=2048
         Width f of the random projection.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the projection.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -145,12 +150,16 @@ class DSALClassifier(LinearClassifier):
         *,
         compensation: float = 0.6,
         n_components: int = 2048,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.compensation = compensation
         self.n_components = n_components
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def end_phase(self) -> DSALClassifier:
         """Close the phase: its residual joins the compensation stream.

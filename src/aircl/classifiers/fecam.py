@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -208,8 +209,12 @@ class FeCAMClassifier(StreamClassifier):
         Applied to X first.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that the second moments may take.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -253,7 +258,9 @@ class FeCAMClassifier(StreamClassifier):
         power: float = 0.5,
         expansion: Any = None,
         memory_limit: int | str | None = None,
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.shrinkage = shrinkage
         self.rounds = rounds
@@ -261,7 +268,9 @@ class FeCAMClassifier(StreamClassifier):
         self.power = power
         self.expansion = expansion
         self.memory_limit = memory_limit
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return PerClass

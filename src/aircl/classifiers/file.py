@@ -25,7 +25,7 @@ from aircl.storage.records import parse_json
 from aircl.storage.writing import replacing
 
 FORMAT = 1
-DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64"}  # safetensors' names
+DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32"}  # safetensors' names
 
 # An array, or a file that has one.
 Stored = Array | OnDisk

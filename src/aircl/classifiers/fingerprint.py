@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from aircl.classifiers.duplicates import Naming, check_common, new_ledger
 from aircl.engine import StoreError
 
 if TYPE_CHECKING:
@@ -47,15 +48,41 @@ def fingerprint(classifier: StreamClassifier) -> dict[str, Any]:
     }
 
 
-def check_same_kind(mine: dict[str, Any], yours: dict[str, Any]) -> None:
-    """Raise unless two fingerprints are equal."""
+def check_same_kind(mine: dict[str, Any], yours: dict[str, Any], told: dict[str, str] | None = None) -> None:
+    """Raise unless two fingerprints are equal; `told` has words for differences that are only hashes here."""
     if different := [key for key in mine if mine[key] != yours[key]]:
-        pairs = "; ".join(f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different)
+        words = {key: f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different} | (told or {})
+        pairs = "; ".join(words[key] for key in different)
         raise StoreError(
             f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
             "features, kind of arrays (load(path, device=...) changes it) and dtype, the same expansion with the same "
             "random_state, and the same backbone, if one is noted."
         )
+
+
+def _differences(ours: StreamClassifier, theirs: StreamClassifier) -> dict[str, str]:
+    """Say how two learners' expansions and backbones differ, if they do."""
+    mine, yours = ours._learner.state.inputs, theirs._learner.state.inputs
+    return {
+        "expansion": f"expansion: {_expansion_difference(mine.expansion_, yours.expansion_)}",
+        "backbone": f"backbone: {_backbone_difference(mine.backbone_, yours.backbone_)}",
+    }
+
+
+def _expansion_difference(mine: Any, yours: Any) -> str:
+    if type(mine) is not type(yours):
+        return f"{mine!r} against {yours!r}"
+    parameters = [{} if one is None else one.get_params(deep=False) for one in (mine, yours)]
+    pairs = [(name, *(repr(one.get(name)) for one in parameters)) for name in parameters[0]]
+    different = [f"{name} {one} against {other}" for name, one, other in pairs if one != other]
+    return ", ".join(different) or "drawn anew on each side. Give both the same random_state"
+
+
+def _backbone_difference(mine: dict[str, str] | None, yours: dict[str, str] | None) -> str:
+    names = [one and one["name"] for one in (mine, yours)]
+    if mine is None or yours is None or names[0] != names[1]:
+        return f"{names[0]!r} against {names[1]!r}"
+    return f"{names[0]} of other weights ({mine['fingerprint'][:12]}.. against {yours['fingerprint'][:12]}..)"
 
 
 def _same_settings(ours: Any, theirs: Any) -> bool:
@@ -80,10 +107,15 @@ def check_mergeable(ours: StreamClassifier, theirs: StreamClassifier) -> None:
                 f"cannot merge: store={store!r} and expansion={expansion!r} here, "
                 f"{theirs_store!r} and {other!r} there. Make them equal."
             )
+        names = [getattr(one, "backbone", None) for one in (ours, theirs)]
+        if names[0] is not names[1] and not (isinstance(names[0], str) and names[0] == names[1]):
+            raise StoreError(f"cannot merge: backbone={names[0]!r} here, {names[1]!r} there. Make them equal.")
+        check_common(new_ledger(ours, Naming()), theirs._learner.state.ledger)
         return
-    check_same_kind(fingerprint(ours), fingerprint(theirs))
+    check_same_kind(fingerprint(ours), fingerprint(theirs), _differences(ours, theirs))
     if ours._learner.state.lineage & theirs._learner.state.lineage:
         raise StoreError(
             "cannot merge: samples of this learner are in the other one already (it is a copy, an earlier or a later "
             "state of something merged before), and would be counted twice."
         )
+    check_common(ours._learner.state.ledger, theirs._learner.state.ledger)

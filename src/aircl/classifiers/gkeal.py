@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
@@ -20,8 +21,12 @@ class GKEALClassifier(AnalyticClassifier):
     sigma : float or "median", default="median"
         Width of the kernel exp(-|x - m|^2 / (2 sigma^2)), in the units of the features; "median" is the median distance
         between two rows of the first batch, 10 is published.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of centres.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Notes
     -----
@@ -55,12 +60,16 @@ class GKEALClassifier(AnalyticClassifier):
         *,
         n_components: int = 2048,
         sigma: float | str = "median",
+        ledger: bool | str | Path = False,
         random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
         self.sigma = sigma
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _make_expansion(self) -> GaussianKernel:
         return GaussianKernel(self.n_components, sigma=self.sigma, random_state=self.random_state)

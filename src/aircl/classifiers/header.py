@@ -36,6 +36,15 @@ class Backbone(TypedDict):
     fingerprint: str
 
 
+class Columns(TypedDict, total=False):
+    """The columns of a table that the command line has read."""
+
+    label: str | None
+    text: list[str]
+    image: str | None
+    id: str | None
+
+
 class _Learned(TypedDict):
     n_features_in: int
     feature_names_in: list[str] | None
@@ -52,11 +61,27 @@ class GammaRule(TypedDict):
     scale: str
 
 
+class LedgerKey(TypedDict):
+    """A key of the ledger: its name, and the key itself in hexadecimal digits unless it is kept elsewhere."""
+
+    id: str
+    key: str | None
+
+
+class LedgerHeader(TypedDict):
+    """What the rows of the ledger are known by."""
+
+    by_id: bool
+    keys: list[LedgerKey]
+
+
 class Learned(_Learned, total=False):
     """What is known about the statistics; older files do not have all of it."""
 
     backbone: Backbone | None
+    columns: Columns | None
     gamma_rule: GammaRule | None
+    ledger: LedgerHeader
 
 
 class Parameters(TypedDict, total=False):
@@ -76,7 +101,9 @@ class Parameters(TypedDict, total=False):
     spread: str
     normalize: bool
     calibrate: bool
+    ledger: bool
     rounds: int
+    backbone: str | dict[str, Any] | None
 
 
 class _Expansion(TypedDict):
@@ -120,12 +147,13 @@ def check_header(header: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]
     gamma = header["parameters"].get("gamma")
     if isinstance(gamma, str) and gamma not in GAMMA_WORDS:
         raise InputError(f"parameters.gamma is {gamma!r}, which is neither a number nor one of {GAMMA_WORDS}.")
-    _check_labels(header["labels"])
+    check_label_header(header["labels"])
     if header["learned"] is not None:
         _check_learned(header["learned"], "gamma" in header["parameters"], shapes)
 
 
-def _check_labels(labels: Labels) -> None:
+def check_label_header(labels: Labels) -> None:
+    """Refuse labels that cannot be of the type they say, or that would fill the memory."""
     match = re.fullmatch(r"str|bool|(?:u?int|float)(?:8|16|32|64)", labels["type"])
     if match is None:
         raise InputError(f"labels.type is {labels['type']!r}, which is no type of labels.")

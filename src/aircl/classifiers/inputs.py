@@ -12,8 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import validate_data
 
+from aircl.classifiers.advice import advice_on
 from aircl.engine.backend import FLOATS, NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.expansion.tensors import check_expanded, check_tensor, on_cpu
+from aircl.hooks import embedding
 
 
 class Inputs(ClassifierMixin, BaseEstimator):
@@ -30,17 +32,26 @@ class Inputs(ClassifierMixin, BaseEstimator):
         Of the arrays that were given.
     backbone_ : dict or None
         Name and fingerprint of what made the features, where it is known.
+    embedder_ : transformer or None
+        Makes features of texts or images before anything else.
+    columns_ : dict or None
+        Which columns of a table the command line has read.
     """
 
     n_features_in_: int
     expansion_: Any
     backend_: NumpyBackend
     backbone_: dict[str, str] | None
+    embedder_: Any = None
+    columns_: dict[str, Any] | None = None
 
     @classmethod
-    def first(cls, name: str, X: Any, min_samples: int) -> tuple[Inputs, Any]:
+    def first(cls, name: str, X: Any, min_samples: int, backbone: Any = None) -> tuple[Inputs, Any]:
         """Return the inputs that a first batch settles for a classifier of some name, and the batch, checked."""
-        inputs = cls.of(name, expansion_=None, backbone_=None, backend_=backend_of(X))
+        embedder = None if backbone is None else embedding(backbone).fit(X)
+        if embedder is not None:
+            X = embedder.transform(X)
+        inputs = cls.of(name, expansion_=None, backbone_=None, backend_=backend_of(X)).with_embedder(embedder)
         return inputs, inputs._checked(X, reset=True, min_samples=min_samples)
 
     @classmethod
@@ -60,6 +71,10 @@ class Inputs(ClassifierMixin, BaseEstimator):
         given = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
         return Inputs.of(type(self).__name__, **unnamed, **given)
 
+    def with_embedder(self, embedder: Any) -> Inputs:
+        """Return the same with what makes features, and note which; None: X are features from now on."""
+        return self if embedder is None else self.with_(embedder_=embedder, backbone_=embedder.noted)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: the class is made when it is needed."""
         return _restore, (type(self).__name__, dict(self.__dict__))
@@ -73,16 +88,23 @@ class Inputs(ClassifierMixin, BaseEstimator):
     # -- checks --
     def check(self, X: Any, min_samples: int = 0) -> Any:
         """Return X as a clean 2-d array, sparse matrix or tensor of this width and kind."""
+        if self.embedder_ is not None:
+            X = self.embedder_.transform(X)
         if (got := backend_of(X)) != self.backend_:
             raise ValueError(_other_kind(self.backend_, got))
         return self._checked(X, reset=False, min_samples=min_samples)
 
     def _checked(self, X: Any, *, reset: bool, min_samples: int) -> Any:
-        if is_tensor(X):
-            return check_tensor(self, X, reset=reset, min_samples=min_samples)
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=list(FLOATS), ensure_min_samples=min_samples
-        )
+        try:
+            if is_tensor(X):
+                return check_tensor(self, X, reset=reset, min_samples=min_samples)
+            return validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=list(FLOATS), ensure_min_samples=min_samples
+            )
+        except (ValueError, TypeError) as error:
+            if (advice := advice_on(X, type(self).__name__)) is not None:
+                raise ValueError(advice) from error
+            raise
 
     # -- expansion --
     def with_expansion(self, expansion: Any, X: Any, random_state: Any) -> Inputs:

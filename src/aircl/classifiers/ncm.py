@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aircl.classifiers.stream import StreamClassifier
@@ -51,8 +52,12 @@ class NCMClassifier(StreamClassifier):
     ----------
     expansion : transformer, default=None
         Applied to X first.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -80,9 +85,18 @@ class NCMClassifier(StreamClassifier):
     0.88
     """
 
-    def __init__(self, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        expansion: Any = None,
+        ledger: bool | str | Path = False,
+        random_state: Any = None,
+        backbone: Any = None,
+    ) -> None:
         self.expansion = expansion
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Means

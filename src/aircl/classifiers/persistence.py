@@ -18,8 +18,10 @@ from aircl.classifiers.labels import check_labels
 from aircl.engine import GammaMemory, GammaPath, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
+from aircl.engine.ledger import Ledger
 from aircl.engine.memory import parse_bytes
 from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.hooks import embedding
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
@@ -32,34 +34,59 @@ EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
 def save(classifier: StreamClassifier, path: Path) -> None:
     """Write a classifier to one file; a reader sees the old file or the new one, never a part."""
     header, arrays = _pack(classifier)
-    write(path, json.dumps(header, sort_keys=True, default=_plain), arrays)
+    write(path, json.dumps(header, sort_keys=True, default=plain), arrays)
 
 
-def load(cls: type[Classifier], path: Path, *, expansion: Any, weighting: Any, device: Any) -> Classifier:
-    """Read a classifier of class `cls`, or say why the file cannot be read."""
+def load(
+    cls: type[Classifier],
+    path: Path,
+    *,
+    expansion: Any = None,
+    weighting: Any = None,
+    device: Any = None,
+    backbone: Any = None,
+    make_backbone: bool = True,
+) -> Classifier:
+    """Read a classifier of class `cls`, or say why the file cannot be read.
+
+    Its backbone is made again at once, so that one that is missing is not noticed late; commands that do not need it
+    leave it for later.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     backend = NUMPY if device is None else torch_backend(device)
     with read(path) as (header, arrays):
+        if "export" in header:
+            raise FileError(f"{path} is an export, which holds no statistics: aircl.load_export reads it, to predict.")
         if (name := header.get("class")) != cls.__name__:
             raise FileError(f"{path} is of the class {name}: load it with {name}.load.")
         try:
-            return _unpack(cls, header, arrays, expansion, weighting, backend)
+            classifier = _unpack(cls, header, arrays, expansion, weighting, backend, backbone)
         except FileError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, AssertionError) as error:
             raise FileError(f"{path} has a header that does not fit its arrays ({error!r}).") from error
+    if make_backbone and hasattr(classifier, "_learner"):
+        embedder = classifier._learner.state.inputs.embedder_
+        if embedder is not None:
+            embedder.make()
+    return classifier
 
 
-def load_any(path: Path) -> Any:
+def load_any(path: Path, *, make_backbone: bool = True) -> Any:
     """Read a classifier of whatever class the file holds."""
     from aircl import classifiers
 
-    name = read_header(path).get("class")
+    header = read_header(path)
+    name = header.get("class")
+    if "export" in header:
+        raise FileError(
+            f"{path} is an export: it holds no statistics and can only predict. Use the model that it was made of."
+        )
     cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
     if not hasattr(cls, "load"):
         raise FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
-    return cls.load(path)
+    return load(cls, path, make_backbone=make_backbone)
 
 
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
@@ -69,13 +96,17 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["weighting"] = _pack_weighting(parameters["weighting"])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
+    if "ledger" in parameters:
+        parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
+    if not isinstance(backbone := parameters.get("backbone"), str | None):
+        parameters["backbone"] = {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
     fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
         "format": FORMAT,
         "class": type(classifier).__name__,
         "parameters": parameters,
-        "expansion": _pack_expansion(classifier._make_expansion(), fitted),
+        "expansion": pack_expansion(classifier._make_expansion(), fitted),
         "labels": pack_labels(classifier._known_labels()),
         "learned": None,
     }
@@ -99,10 +130,14 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
+        "columns": state.inputs.columns_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
     }
+    if state.ledger is not None:
+        header["learned"]["ledger"] = state.ledger.header()
+        arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}
     return header, arrays
 
 
@@ -113,6 +148,7 @@ def _unpack(
     expansion: Any,
     weighting: Any,
     backend: NumpyBackend,
+    backbone: Any = None,
 ) -> Classifier:
     # What a class has a parameter for by now, and what it did before.
     parameters = {**getattr(cls, "_in_older_files", {}), **header["parameters"]}
@@ -124,9 +160,18 @@ def _unpack(
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
-    unfitted, fitted = _unpack_expansion(header["expansion"], fitted_arrays, expansion)
+    unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
         parameters["expansion"] = unfitted
+    if isinstance(packed := parameters.get("backbone"), dict):
+        if backbone is None:
+            raise FileError(
+                f"the file was saved with a backbone of the class {packed.get('object')}, which no file can hold. Pass "
+                "one with the same fingerprint: load(path, backbone=...)."
+            )
+        parameters["backbone"] = backbone
+    elif backbone is not None:
+        raise FileError(f"the file was saved with backbone={packed!r}; load(path, backbone=...) is for objects.")
     classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
     learned = header["learned"]
@@ -136,6 +181,11 @@ def _unpack(
         return classifier
     noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
     noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
+    noted["columns_"] = learned.get("columns")
+    if (used := parameters.get("backbone")) is not None:
+        if noted["backbone_"] is None:
+            raise FileError("the file has a backbone without a fingerprint.")
+        noted["embedder_"] = embedding(used, noted["backbone_"]["fingerprint"])
     if learned["feature_names_in"] is not None:
         noted["feature_names_in_"] = np.array(learned["feature_names_in"], dtype=object)
     space = Space(learned["n_features"], np.dtype(learned["dtype"]), backend, parse_bytes(limit))
@@ -144,8 +194,13 @@ def _unpack(
         statistics = classifier._restored_statistics(statistics)
     if statistics.n_classes != len(labels):
         raise FileError(f"the file names {len(labels)} classes but has statistics of {statistics.n_classes}.")
+    ledger = learned.get("ledger")
     state = State.empty(
-        statistics, labels=labels, inputs=Inputs.of(cls.__name__, **noted), lineage=frozenset(learned["lineage"])
+        statistics,
+        labels=labels,
+        inputs=Inputs.of(cls.__name__, **noted),
+        lineage=frozenset(learned["lineage"]),
+        ledger=None if ledger is None else Ledger.restored(ledger, _Below("ledger.", arrays), len(labels)),
     )
     classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned, arrays, weighting))
     return classifier
@@ -203,7 +258,7 @@ class _Below(Mapping[str, Array]):
 
 def _pack_weighting(weighting: Any) -> Any:
     if isinstance(weighting, Mapping):
-        return {"mapping": [[_plain(label), float(weight)] for label, weight in weighting.items()]}
+        return {"mapping": [[plain(label), float(weight)] for label, weight in weighting.items()]}
     return {"callable": getattr(weighting, "__name__", "callable")} if callable(weighting) else weighting
 
 
@@ -220,7 +275,8 @@ def _unpack_weighting(packed: Any, given: Any) -> Any:
     return {label: weight for label, weight in packed["mapping"]}
 
 
-def _pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
+def pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
+    """Return an expansion, as a parameter or as fitted, as JSON can hold it."""
     if expansion is None and fitted is None:
         return None
     kind = type(fitted if expansion is None else expansion).__name__
@@ -232,7 +288,7 @@ def _pack_expansion(expansion: Any, fitted: Any) -> dict[str, Any] | None:
     return {"kind": kind, "parameters": parameters}
 
 
-def _unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], given: Any) -> tuple[Any, Any]:
+def unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], given: Any) -> tuple[Any, Any]:
     """Return the expansion as a parameter and as fitted."""
     if packed is None:
         return None, None
@@ -247,7 +303,7 @@ def _unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], g
     return FrozenEstimator(given), given
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy scalars into what JSON knows."""
     if isinstance(value, np.generic):
         return value.item()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -109,8 +110,12 @@ class RanPACClassifier(LinearClassifier):
         open, too. A phase with fewer than 20 such rows leaves the ridge as it was.
     n_components : int or None, default=10000
         Width f of the random layer; None: X is the features.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the random layer, whose entries are N(0, 1).
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -142,11 +147,19 @@ class RanPACClassifier(LinearClassifier):
     takes_tensors: ClassVar[bool] = False
 
     def __init__(
-        self, gamma: float | str = "held-out", *, n_components: int | None = 10000, random_state: Any = None
+        self,
+        gamma: float | str = "held-out",
+        *,
+        n_components: int | None = 10000,
+        ledger: bool | str | Path = False,
+        random_state: Any = None,
+        backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return HoldingOut

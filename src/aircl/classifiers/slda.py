@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.linear import LinearClassifier
@@ -45,8 +46,12 @@ class SLDAClassifier(LinearClassifier):
         e in the precision matrix ((1 - e) S + e I)^-1, in [0, 1].
     expansion : transformer, default=None
         Applied to X first.
+    ledger : bool, str or path, default=False
+        Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    backbone : str or Backbone, default=None
+        What makes features of texts or images first; see `AIRClassifier`.
 
     Attributes
     ----------
@@ -75,10 +80,20 @@ class SLDAClassifier(LinearClassifier):
     0.92
     """
 
-    def __init__(self, shrinkage: float = 1e-4, *, expansion: Any = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        shrinkage: float = 1e-4,
+        *,
+        expansion: Any = None,
+        ledger: bool | str | Path = False,
+        random_state: Any = None,
+        backbone: Any = None,
+    ) -> None:
         self.shrinkage = shrinkage
         self.expansion = expansion
+        self.ledger = ledger
         self.random_state = random_state
+        self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Shared

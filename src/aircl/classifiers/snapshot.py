@@ -66,6 +66,32 @@ class Snapshot:
         return self._solved.labels.classes
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        n: int = self._solved.inputs.n_features_in_
+        return n
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns of X, where they have some, shape (n_features_in_,)."""
+        names: Array = self._solved.inputs.feature_names_in_
+        return names
+
+    @property
+    def backbone(self) -> Any:
+        """What makes features of texts or images first: a name or an object; None: X are features."""
+        embedder = self._solved.inputs.embedder_
+        return None if embedder is None else embedder.backbone
+
+    @property
+    def backbone_(self) -> dict[str, str]:
+        """Name and fingerprint of what made the features, where it is known."""
+        noted = self._solved.inputs.backbone_
+        if noted is None:
+            raise AttributeError("it is not known what made the features: no backbone_ was noted.")
+        return dict(noted)
+
+    @property
     def version(self) -> int:
         """Of the learner's state."""
         return self._solved.version

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from aircl.classifiers import learning, persistence
+from aircl.classifiers.duplicates import Naming
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
 from aircl.classifiers.snapshot import Snapshot
@@ -91,7 +92,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         return self._features(X, inputs)
 
     # -- learning --
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> Self:
         """Learn from X alone, forgetting everything before. It is one phase, which stays open until `end_phase`.
 
         Parameters
@@ -100,19 +101,30 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Strings, whole numbers or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What rows are known by in the ledger: texts or whole numbers. None: their contents.
 
         Returns
         -------
         self : object
         """
-        state = learning.begun(self, X, y, None, sample_weight, Labels(), min_samples=1)
+        state = learning.begun(self, X, y, None, sample_weight, Labels(), Naming(ids), min_samples=1)
         if isinstance(state, Labels):
             raise ValueError("All sample weights are zero, so there is nothing to fit. Give some sample weight.")
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_learner", "_declared")}
         self.__dict__ = {**kept, "_learner": Learner(state)}
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        ids: Any = None,
+        on_duplicate: str = "error",
+        replaced: Any = None,
+    ) -> Self:
         """Learn a batch; labels may be new at any time.
 
         Parameters
@@ -123,21 +135,21 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         classes : array-like, default=None
             Labels to list in `classes_` before they arrive. They are not predicted until then.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What rows are known by in the ledger: texts or whole numbers. None: their contents, labels and weights.
+        on_duplicate : {"error", "skip", "replace"}, default="error"
+            What to do with rows that the ledger has from earlier calls. "skip" leaves them out. "replace" learns the
+            new row of an id in the place of the old one, which has to be shown in `replaced`. Equal rows within a call
+            are learned as often as they come.
+        replaced : mapping, default=None
+            The old rows, as they were learned: "X", "y" and "ids", and "sample_weight" if they had some. Those of other
+            ids are left alone.
 
         Returns
         -------
         self : object
         """
-        if not hasattr(self, "_learner"):
-            with learning.beginning(self):
-                if not hasattr(self, "_learner"):
-                    state = learning.begun(self, X, y, classes, sample_weight, self._known_labels())
-                    if isinstance(state, State):
-                        self._learner = Learner(state)
-                    elif len(state.classes):
-                        self._declared = state
-                    return self
-        learning.go_on(self, X, y, classes, sample_weight)
+        learning.learn(self, X, y, classes, sample_weight, Naming(ids, on_duplicate, replaced))
         return self
 
     def end_phase(self) -> Self:
@@ -184,8 +196,15 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Return the labels seen or declared so far."""
         return self._learner.state.labels if hasattr(self, "_learner") else getattr(self, "_declared", Labels())
 
-    def forget(self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> Self:
+    def forget(
+        self, X: Any = None, y: Any = None, *, classes: Any = None, sample_weight: Any = None, ids: Any = None
+    ) -> Self:
         """Unlearn exactly: afterwards it is as if the rows, or the classes, had never been seen.
+
+        With a ledger, rows that were never learned, not as they are shown or not as often are refused. Without one,
+        only what is impossible is: rows of a class that was never learned, more weight than a class has, all the weight
+        of a class by other rows than its own, and rows without which what is left would not be a sum of squares (of
+        their class, with store='shared' of all classes together). A row that passes is subtracted, learned or not.
 
         Parameters
         ----------
@@ -195,6 +214,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         classes : array-like, default=None
             Labels to forget whole (store='per-class'), instead of X and y.
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What the rows were learned as, if they had ids.
 
         Returns
         -------
@@ -206,11 +227,19 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
                 "forget takes either rows with their labels, forget(X=..., y=...), or forget(classes=...)."
             )
         if classes is None:
-            learning.forget_rows(self, X, y, sample_weight)
+            learning.forget_rows(self, X, y, sample_weight, Naming(ids))
         else:
+            if np.ndim(classes) == 0:
+                raise ValueError(
+                    f"classes={classes!r} is one label. Put labels in a list: forget(classes=[{classes!r}])."
+                )
             given = check_labels(classes)
             self._learner.change(lambda state: state.without_classes(state.labels.cast(given)))
         return self
+
+    def _ledger(self) -> Any:
+        """Return whether rows are noted: True, False, or where the key is."""
+        return getattr(self, "ledger", False)
 
     def _memory_limit(self) -> int | None:
         return parse_bytes(getattr(self, "memory_limit", None))
@@ -316,7 +345,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         state = self._learner.state
         self._check_kind(X)
-        X = state.inputs.check(X)
+        X = self._inputs().check(X)
         blocks = [features for _, features in self._features(X, state.inputs)]
         return self._backend.concatenate(blocks) if blocks else np.zeros((0, state.statistics.n_score_features))
 
@@ -366,6 +395,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def _query(self, X: Any) -> Snapshot:
         check_is_fitted(self)
         self._check_kind(X)
+        self._inputs()
         return self._current()
 
     def _by_class(self, values: Array, labels: Labels) -> Array:
@@ -406,10 +436,23 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         if is_tensor(X) and not self.takes_tensors:
             raise TypeError(f"{type(self).__name__} takes no torch tensors. Convert: X.numpy(force=True).")
 
+    def _inputs(self) -> Inputs:
+        """Return what the first batch has settled, and refuse a backbone that was changed after it."""
+        inputs: Inputs = self._learner.state.inputs
+        given = getattr(self, "backbone", None)
+        learned = None if inputs.embedder_ is None else inputs.embedder_.backbone
+        if given is not learned and not (isinstance(given, str) and given == learned):
+            raise ValueError(
+                f"backbone={given!r}, but this learner has learned with backbone={learned!r}. A backbone cannot change "
+                "once something is learned: set it back, or fit again."
+            )
+        return inputs
+
     def __sklearn_tags__(self) -> Any:
         """Declare what input is taken."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.string = getattr(self, "backbone", None) is not None
         return tags
 
     # -- files --
@@ -422,8 +465,22 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """
         persistence.save(self, Path(path))
 
+    def export(self, path: str | Path) -> None:
+        """Write only what prediction needs, without statistics: weights, labels, and how features are made.
+
+        Parameters
+        ----------
+        path : str or path
+            ONNX if it ends in .onnx (`pip install 'aircl[onnx]'`), else safetensors. `aircl.load_export` reads both.
+        """
+        from aircl.classifiers.export import export  # it needs this class
+
+        export(self, Path(path))
+
     @classmethod
-    def load(cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None) -> Self:
+    def load(
+        cls, path: str | Path, *, expansion: Any = None, weighting: Any = None, device: Any = None, backbone: Any = None
+    ) -> Self:
         """Read what `save` wrote, and go on where it stopped. Nothing in the file is executed.
 
         Parameters
@@ -436,9 +493,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         device : str or torch.device, default=None
             Where the statistics live as torch tensors, such as "cpu" or "cuda". None: as NumPy arrays. The file does
             not say what it was learned from.
+        backbone : Backbone, default=None
+            Needed if the classifier was saved with a backbone that is an object. One that has a name is made again.
 
         Returns
         -------
         classifier : object
         """
-        return persistence.load(cls, Path(path), expansion=expansion, weighting=weighting, device=device)
+        return persistence.load(
+            cls, Path(path), expansion=expansion, weighting=weighting, device=device, backbone=backbone
+        )

@@ -14,6 +14,7 @@ from aircl.cli import console
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
 from aircl.cli.evaluate import evaluate
+from aircl.cli.export import export
 from aircl.cli.export_rows import export_rows
 from aircl.cli.features import features
 from aircl.cli.forget import forget
@@ -38,6 +39,7 @@ for command in (
     merge,
     forget,
     info,
+    export,
     features,
     weights,
     cache,

@@ -153,6 +153,8 @@ class Reading:
             task = progress.add_task("", total=total, rate="")
             for number, source in enumerate(self.sources, 1):
                 progress.update(task, description=f"{source.path.name} ({number} of {len(self.sources)})")
+                if hasattr(source, "progress"):  # a block goes through a backbone before its first batch is there
+                    source.progress = lambda done, _: progress.update(task, completed=self.rows + done)
                 for batch in source.batches(size, kind):
                     try:
                         use(batch)
@@ -163,7 +165,7 @@ class Reading:
                         raise InputError(f"{source.path}, {rows}: {error}") from error
                     self.rows += len(batch.X)
                     self._fed = time.perf_counter() - began
-                    progress.update(task, advance=len(batch.X), rate=self.rate)
+                    progress.update(task, completed=self.rows, rate=self.rate)
 
     def count(self, rows: int) -> None:
         """Note how many rows others have read by now."""

@@ -7,8 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aircl.cli.console import Reading, print_json, print_rich, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names, whole
-from aircl.cli.options import BATCH_ROWS, BatchRows, Features, Files, Json, Label, ModelPath, Quiet
+from aircl.cli.modelfile import label_kind, load_fitted, take_backbone, take_feature_names, whole
+from aircl.cli.options import (
+    BATCH_ROWS,
+    BatchRows,
+    Device,
+    Features,
+    Files,
+    Id,
+    Image,
+    Json,
+    Label,
+    ModelPath,
+    Quiet,
+    Text,
+)
+from aircl.cli.sources import Asked, open_sources
 from aircl.storage.text import visible
 
 if TYPE_CHECKING:
@@ -49,8 +63,12 @@ GROUPS = {"head": "> 100", "middle": "20 to 100", "tail": "< 20"}
 def evaluate(
     model: ModelPath,
     files: Files,
-    label: Label,
+    label: Label = None,
     features: Features = None,
+    text: Text = None,
+    image: Image = None,
+    id_: Id = None,
+    device: Device = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -58,12 +76,13 @@ def evaluate(
     """Compare predictions with labels: accuracy, class-balanced accuracy, and the recall of every class."""
     import numpy as np
 
-    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+    from aircl.data.arrays import agree_on_labels
 
-    paths = expand_patterns(files)
     classifier = load_fitted(model)
     names = take_feature_names(classifier)
-    sources = open_files(paths, Request(label, features, names), classifier.n_features_in_)
+    asked = Asked(label, features, None, id_, tuple(text or ()), image, names)
+    sources = open_sources(files, asked, classifier, device=device).sources
+    take_backbone(classifier)
     kind = agree_on_labels(sources, label_kind(classifier))
     reading = Reading(sources, quiet)
     counts = dict(zip(classifier.classes_.tolist(), classifier.class_count_.tolist(), strict=True))

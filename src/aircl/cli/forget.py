@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems, say
+from aircl.cli.ledger import Command, LedgerKey, use_key
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
+    give_backbone,
     give_feature_names,
     label_kind,
     load_fitted,
     row_count,
+    take_backbone,
     take_feature_names,
     write_model,
 )
@@ -22,19 +25,23 @@ from aircl.cli.options import (
     BATCH_ROWS,
     FILE_TYPES,
     BatchRows,
+    Device,
     Features,
+    Id,
+    Image,
     Json,
-    MaybeLabel,
+    Label,
     ModelOutput,
     ModelPath,
     Quiet,
     SampleWeight,
+    Text,
 )
+from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
-    from aircl.data.arrays import Batch
 
 
 @reports_problems
@@ -43,15 +50,20 @@ def forget(
     output: ModelOutput,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILES", help=f"Rows to forget ({FILE_TYPES}), with --label."),
+        typer.Argument(metavar="FILES", help=f"Rows to forget ({FILE_TYPES}), as they were learned."),
     ] = None,
     classes: Annotated[
         list[str] | None,
         typer.Option("--class", metavar="LABEL", help="A class to forget whole, instead of files; may be repeated."),
     ] = None,
-    label: MaybeLabel = None,
+    label: Label = None,
     features: Features = None,
+    text: Text = None,
+    image: Image = None,
+    id_: Id = None,
     sample_weight: SampleWeight = None,
+    ledger_key: LedgerKey = None,
+    device: Device = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -59,21 +71,17 @@ def forget(
     """Take rows or classes out of a model, exactly. MODEL itself stays as it is, unless --output is the same file."""
     if bool(files) == bool(classes):
         raise typer.BadParameter("give either files of rows to forget, or --class.", param_hint="FILES")
-    if files and label is None:
-        raise typer.BadParameter("say which column of the files holds the labels.", param_hint="--label")
     check_model_output(output, json)
-
-    from aircl.data.arrays import expand_patterns
-
-    paths = expand_patterns(files or [])
-    check_output(output, inputs=paths)
     with changing(output, [model], quiet):
         classifier = load_fitted(model)
+        use_key(classifier, False, ledger_key)
         before = row_count(classifier)
         if classes:
             classifier.forget(classes=[to_label(classifier, text) for text in classes])
         else:
-            forget_rows(classifier, paths, label, features, sample_weight, batch, quiet)
+            names = take_feature_names(classifier)
+            asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
+            forget_rows(classifier, files or [], asked, output, batch, quiet, device)
         write_model(classifier, output)
     left = row_count(classifier)
     if json:
@@ -89,26 +97,24 @@ def forget(
 
 def forget_rows(
     classifier: AnalyticClassifier,
-    files: list[Path],
-    label: str | None,
-    features: str | None,
-    sample_weight: str | None,
+    files: list[str],
+    asked: Asked,
+    output: Path,
     batch: int,
     quiet: bool,
+    device: str | None,
 ) -> None:
     """Forget the rows of files."""
-    from aircl.data.arrays import Request, agree_on_labels, open_files
+    from aircl.data.arrays import agree_on_labels
 
-    names = take_feature_names(classifier)
-    request = Request(label, features, names, sample_weight)
-    sources = open_files(files, request, classifier.n_features_in_)
-    kind = agree_on_labels(sources, label_kind(classifier))
+    opened = open_sources(files, asked, classifier, device=device)
+    check_output(output, inputs=input_paths(files, opened.sources))
+    take_backbone(classifier)
+    kind = agree_on_labels(opened.sources, label_kind(classifier))
 
-    def use(part: Batch) -> None:
-        classifier.forget(part.X, part.y, sample_weight=part.weight)
-
-    Reading(sources, quiet).feed(use, batch, kind)
-    give_feature_names(classifier, names)
+    Reading(opened.sources, quiet).feed(Command(classifier, opened.columns.get("id") is not None).forget, batch, kind)
+    give_feature_names(classifier, asked.names)
+    give_backbone(classifier, opened)
 
 
 def to_label(classifier: AnalyticClassifier, text: str) -> Any:

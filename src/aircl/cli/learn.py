@@ -9,12 +9,16 @@ import typer
 
 from aircl.cli.console import Reading, print_json, reports_problems
 from aircl.cli.engines import Engine, check_engine, learn_apart
+from aircl.cli.ledger import Command, LedgerKey, OnDuplicate, read_rows, use_key
+from aircl.cli.ledger import check_usage as check_ledger_usage
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
+    give_backbone,
     give_feature_names,
     label_kind,
     load_model,
+    take_backbone,
     take_feature_names,
     write_model,
 )
@@ -24,13 +28,16 @@ from aircl.cli.options import (
     BatchRows,
     Device,
     Features,
+    Id,
+    Image,
     Json,
-    MaybeLabel,
+    Label,
     ModelOutput,
     Quiet,
     SampleWeight,
+    Text,
 )
-from aircl.cli.sources import input_paths, open_sources, weight_files
+from aircl.cli.sources import Asked, input_paths, open_sources, weight_files
 from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
@@ -63,16 +70,24 @@ def learn(
         list[str],
         typer.Argument(
             metavar="FILES",
-            help=f"Files of embeddings ({FILE_TYPES}), or patterns in quotes; folders of images, one folder a class, "
-            "with --backbone; or Python functions, module:function, that yield (X, y).",
+            help=f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images, one folder per "
+            "class; or Python functions, module:function, that yield (X, y).",
         ),
     ],
     output: ModelOutput,
-    label: MaybeLabel = None,
+    label: Label = None,
     features: Features = None,
+    text: Text = None,
+    image: Image = None,
+    id_: Id = None,
     sample_weight: SampleWeight = None,
     backbone: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A name of `aircl list backbones`, for folders of images.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What texts or images go through: a name of `aircl list backbones`.",
+            show_default="wordllama for texts, efficientnet-lite0 for images",
+        ),
     ] = None,
     device: Device = None,
     method: Annotated[
@@ -109,6 +124,20 @@ def learn(
     ] = None,
     dtype: Annotated[
         Precision | None, typer.Option(help="Precision of the statistics.", show_default="that of the features")
+    ] = None,
+    ledger: Annotated[
+        bool,
+        typer.Option(
+            "--ledger", help="Keep a hash of every row: none is learned twice, none forgotten that was not learned."
+        ),
+    ] = False,
+    ledger_key: LedgerKey = None,
+    on_duplicate: OnDuplicate = None,
+    replaced: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replaced", metavar="FILE", help="The old rows for --on-duplicate replace; others in it are left alone."
+        ),
     ] = None,
     append: Annotated[
         Path | None,
@@ -159,6 +188,7 @@ def learn(
         "memory_limit": memory_limit,
     }
     settings = {name: value for name, value in settings.items() if value is not None}
+    check_ledger_usage(ledger, ledger_key, on_duplicate, replaced, engine)
     if append is None:
         check_usage(method, settings, expand, seed)
     elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
@@ -170,24 +200,29 @@ def learn(
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
-    from aircl.data.arrays import Request, agree_on_labels
+    from aircl.data.arrays import agree_on_labels
 
     with changing(output, [] if append is None else [append], quiet):
         model = new_model(method, settings, expand, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
+        use_key(model, ledger, ledger_key)
         is_new = not model.__sklearn_is_fitted__()
         names = take_feature_names(model)
-        request = Request(label, features, names, sample_weight)
-        sources, network = open_sources(files, request, getattr(model, "n_features_in_", None), backbone, device)
+        asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
+        opened = open_sources(files, asked, model, backbone=backbone, device=device, quiet=quiet)
+        sources = opened.sources
         check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
-        check_backbone(model, network)
+        old = open_sources(replaced, asked, model, backbone=backbone, device=device).sources if replaced else []
+        take_backbone(model)
         reading = Reading(sources, quiet)
         kind = agree_on_labels(sources, label_kind(model))
 
+        by_id = opened.columns.get("id") is not None
+        command = Command(model, by_id, on_duplicate, read_rows(old, batch, kind) if old else None)
+
         def use(part: Batch) -> None:
-            X = part.X if dtype is None else part.X.astype(dtype)
-            model.partial_fit(X, part.y, **({} if part.weight is None else {"sample_weight": part.weight}))
+            command.learn(part, part.X if dtype is None else part.X.astype(dtype))
 
         if engine is None:
             reading.feed(use, batch, kind)
@@ -196,8 +231,7 @@ def learn(
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
-        if network is not None and is_new:
-            model.backbone_ = network
+        give_backbone(model, opened)
         # A model that was begun without names stays without: nothing says that its columns were these.
         give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
         if statistics_only:
@@ -216,20 +250,12 @@ def learn(
                 "classes": n_classes,
                 "features": width,
                 "gamma": gamma_,
+                **({} if (known := command.known(reading.rows)) is None else {"known": known}),
             }
         )
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
-    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}, in {output}")
-
-
-def check_backbone(model: AnalyticClassifier, network: dict[str, str] | None) -> None:
-    """Refuse images of another backbone than the model has learned from."""
-    known = getattr(model, "backbone_", None)
-    if network is not None and known is not None and known != network:
-        raise ValueError(
-            f"the model has learned from features of {known['name']} ({known['fingerprint'][:12]}..), not of "
-            f"{network['name']} ({network['fingerprint'][:12]}..). Use the same backbone."
-        )
+    said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
+    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
 
 
 def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aircl.cli.console import print_json, reports_problems, say
+from aircl.cli.ledger import doubts_said
 from aircl.cli.modelfile import changing, check_model_output, load_model, row_count, write_model
 from aircl.cli.options import Json, ModelOutput, Quiet
 from aircl.storage.errors import InputError, is_refusal
@@ -27,7 +28,7 @@ def merge(
     if len(models) < 2:
         raise typer.BadParameter("give at least two models.", param_hint="MODELS")
     check_model_output(output, json)
-    with changing(output, models, quiet):
+    with changing(output, models, quiet), doubts_said(quiet):
         merged = merge_all(models)
         write_model(merged, output)
     rows, n_classes = row_count(merged), len(getattr(merged, "classes_", ()))

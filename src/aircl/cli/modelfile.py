@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
+    from aircl.cli.sources import Opened
     from aircl.data.arrays import LabelKind
 
 
@@ -22,7 +24,7 @@ def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
     from aircl.classifiers.persistence import load_any
 
-    model: AnalyticClassifier = load_any(path)
+    model: AnalyticClassifier = load_any(path, make_backbone=False)  # not everything needs it
     return model
 
 
@@ -43,15 +45,48 @@ def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     if not hasattr(model, "feature_names_in_"):
         return None
     names = tuple(map(str, model.feature_names_in_))
-    model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
+    _change_inputs(model, lambda inputs: inputs.with_names(None))
     return names
+
+
+def inputs_of(model: Any) -> Any:
+    """Return what is known about the rows of a model or an export; None if it has seen none."""
+    holder = model._learner.state if hasattr(model, "_learner") else getattr(model, "_solved", None)
+    return getattr(holder, "inputs", None)
+
+
+def _change_inputs(model: Any, change: Callable[[Any], Any]) -> None:
+    if hasattr(model, "_learner"):
+        model._learner.change(lambda state: state.with_inputs(change(state.inputs)))
+    elif hasattr(model, "_solved"):  # an export, which nobody else has
+        model._solved = replace(model._solved, inputs=change(model._solved.inputs))
 
 
 def give_feature_names(model: AnalyticClassifier, names: Iterable[str] | None) -> None:
     """Set the feature names of a model that has learned something."""
     if names is not None and hasattr(model, "n_features_in_"):
         given = list(names)
-        model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(given)))
+        _change_inputs(model, lambda inputs: inputs.with_names(given))
+
+
+def take_backbone(model: AnalyticClassifier) -> None:
+    """Take the backbone off a model: the sources make the features, and the model is fed those."""
+    if model.backbone is not None:
+        if hasattr(model, "set_params"):
+            model.set_params(backbone=None)
+        _change_inputs(model, lambda inputs: inputs.with_(embedder_=None))
+
+
+def give_backbone(model: AnalyticClassifier, opened: Opened) -> None:
+    """Note what the features of a model were made with, and of which columns, so that it needs not be said again."""
+    from aircl.hooks import embedding
+
+    noted: dict[str, Any] = {"columns_": opened.columns or None}
+    if opened.backbone is not None:
+        model.set_params(backbone=opened.backbone.name)
+        embedder = embedding(opened.backbone.name, opened.backbone.fingerprint)
+        noted |= {"embedder_": embedder, "backbone_": opened.backbone.noted}
+    _change_inputs(model, lambda inputs: inputs.with_(**noted))
 
 
 def label_kind(model: AnalyticClassifier) -> LabelKind | None:

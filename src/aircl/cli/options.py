@@ -7,14 +7,23 @@ from typing import Annotated
 
 import typer
 
-FILE_TYPES = "csv, tsv, parquet, npz or safetensors"
+FILE_TYPES = "csv, tsv, jsonl, parquet, npz or safetensors"
 
-FILES_HELP = f"Files of embeddings ({FILE_TYPES}), or patterns in quotes."
-
+FILES_HELP = (
+    f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images; or Python functions, "
+    "module:function."
+)
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help=FILES_HELP)]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `aircl learn` or `save` wrote.")]
-Label = Annotated[str, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
-MaybeLabel = Annotated[str | None, typer.Option("--label", metavar="COL", help="Column or array of the labels.")]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COL",
+        help="Column or array of the labels.",
+        show_default="the model's; a column named label, class, category, target, intent or y",
+    ),
+]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -23,6 +32,25 @@ Features = Annotated[
         help="Columns of features: names and patterns such as 'emb_*', separated by commas, or one parquet column of "
         "lists; for npz and safetensors, an array.",
         show_default="all but the label; the array X or the only 2-d one",
+    ),
+]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="COL",
+        help="Column of texts; may be repeated, and the texts of a row are joined.",
+        show_default="the model's; all but the label, if they are texts",
+    ),
+]
+Image = Annotated[
+    str | None,
+    typer.Option("--image", metavar="COL", help="Column of paths of images.", show_default="the model's"),
+]
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COL", help="Column or array that names the rows: never a feature.", show_default="the model's"
     ),
 ]
 SampleWeight = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -43,6 +43,8 @@ class Predictions(ABC):
         The order of the columns of probabilities.
     proba, labelled : bool
         Whether probabilities, and true labels, come with the predictions.
+    id_name : str or None
+        What the names of rows are called, if they have some.
 
     Attributes
     ----------
@@ -53,8 +55,9 @@ class Predictions(ABC):
 
     changed = 0
 
-    def __init__(self, classes: Array, proba: bool, labelled: bool) -> None:
-        self.columns = ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
+    def __init__(self, classes: Array, proba: bool, labelled: bool, id_name: str | None) -> None:
+        self.columns = [] if id_name is None else [id_name]
+        self.columns += ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,12 +67,14 @@ class Predictions(ABC):
         self._stack.__exit__(*problem)
 
     @abstractmethod
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+    ) -> None:
         """Add a batch."""
 
 
 class Lines(Predictions):
-    """Standard output: one label a line; with probabilities, comma-separated values under a header.
+    """Standard output: one label a line; with probabilities or names, comma-separated values under a header.
 
     Parameters
     ----------
@@ -77,17 +82,20 @@ class Lines(Predictions):
     proba : bool
     raw : bool
         Whether labels are written as they are.
+    id_name : str or None
     """
 
-    def __init__(self, classes: Array, proba: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled=False)
+    def __init__(self, classes: Array, proba: bool, raw: bool, id_name: str | None = None) -> None:
+        super().__init__(classes, proba, False, id_name)
         self._show: Callable[[Any], str] = str if raw else visible
-        self._table = _Table(sys.stdout, list(map(self._show, self.columns)), raw) if proba else None
+        self._table = _Table(sys.stdout, list(map(self._show, self.columns)), raw) if len(self.columns) > 1 else None
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+    ) -> None:
         """Print a batch."""
         if self._table is not None:
-            self.changed += self._table.write(prediction, None, proba, self._show)
+            self.changed += self._table.write(prediction, None, proba, ids, self._show)
         else:
             sys.stdout.writelines(f"{self._show(value)}\n" for value in prediction.tolist())
 
@@ -95,22 +103,28 @@ class Lines(Predictions):
 class CsvFile(Predictions):
     """A csv file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
+    ) -> None:
+        super().__init__(classes, proba, labelled, id_name)
         temporary = self._stack.enter_context(replacing(path))
         file = self._stack.enter_context(temporary.open("w", newline="", encoding="utf-8"))
         self._table = _Table(file, self.columns, raw)
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+    ) -> None:
         """Add a batch."""
-        self.changed += self._table.write(prediction, label, proba)
+        self.changed += self._table.write(prediction, label, proba, ids)
 
 
 class ParquetFile(Predictions):
     """A parquet file."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
+    ) -> None:
+        super().__init__(classes, proba, labelled, id_name)
         try:
             import pyarrow
             from pyarrow.parquet import ParquetWriter
@@ -120,33 +134,45 @@ class ParquetFile(Predictions):
             ) from None
         self._arrow = pyarrow
         label_type = pyarrow.array(classes[:0]).type
-        types = [pyarrow.float64() if name.startswith("p_") else label_type for name in self.columns]
+        n_labels = 1 + labelled
+        types = [pyarrow.string()] * (id_name is not None) + [label_type] * n_labels
+        types += [pyarrow.float64()] * (len(self.columns) - len(types))
         self._schema = pyarrow.schema(list(zip(self.columns, types, strict=True)))
         temporary = self._stack.enter_context(replacing(path))
         self._writer = self._stack.enter_context(ParquetWriter(temporary, self._schema))
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+    ) -> None:
         """Add a batch."""
-        columns = [prediction] + ([] if label is None else [label]) + ([] if proba is None else list(proba.T))
+        columns: list[Any] = [] if ids is None else [ids]
+        columns += [prediction] + ([] if label is None else [label]) + ([] if proba is None else list(proba.T))
         arrays = [self._arrow.array(column, type_) for column, type_ in zip(columns, self._schema.types, strict=True)]
         self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
 
 
 class NpzFile(Predictions):
-    """An npz file with the arrays `prediction`, `label`, `proba` and `classes`; it is held in memory until the end."""
+    """An npz file with the arrays `prediction`, `label`, `proba`, `id` and `classes`, held in memory until the end."""
 
-    def __init__(self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool) -> None:
-        super().__init__(classes, proba, labelled)
+    def __init__(
+        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
+    ) -> None:
+        super().__init__(classes, proba, labelled, id_name)
         self._path, self._classes = path, classes
         self._parts: dict[str, list[Array]] = {"prediction": [classes[:0]]}
         if labelled:
             self._parts["label"] = [classes[:0]]
         if proba:
             self._parts["proba"] = [np.zeros((0, len(classes)))]
+        if id_name is not None:
+            self._parts["id"] = [np.array([], dtype=str)]
 
-    def write(self, prediction: Array, label: Array | None, proba: Array | None) -> None:
+    def write(
+        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+    ) -> None:
         """Keep a batch."""
-        for name, part in (("prediction", prediction), ("label", label), ("proba", proba)):
+        names = None if ids is None else np.array(ids, dtype=str)
+        for name, part in (("prediction", prediction), ("label", label), ("proba", proba), ("id", names)):
             if part is not None:
                 self._parts[name].append(part)
 
@@ -177,15 +203,17 @@ class _Table:
         prediction: Array,
         label: Array | None,
         proba: Array | None,
+        ids: Sequence[str] | None = None,
         show: Callable[[Any], Any] = lambda cell: cell,
     ) -> int:
         """Add rows, and return how many cells were changed."""
-        columns = [prediction.tolist()]
+        columns = [] if ids is None else [list(ids)]
+        columns.append(prediction.tolist())
         if label is not None:
             columns.append(label.tolist())
         changed = 0
-        if not self._raw and prediction.dtype.kind == "U":
-            plain = [list(map(show, column)) for column in columns]
+        if not self._raw and (ids is not None or prediction.dtype.kind == "U"):
+            plain = [[show(cell) if isinstance(cell, str) else cell for cell in column] for column in columns]
             columns = [list(map(table_cell, column)) for column in plain]
             changed = sum(
                 a != b for old, new in zip(plain, columns, strict=True) for a, b in zip(old, new, strict=True)

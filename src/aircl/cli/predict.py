@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import Reading, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, take_feature_names
-from aircl.cli.options import BATCH_ROWS, FILES_HELP, BatchRows, Features, Quiet
+from aircl.cli.export import load_predictor
+from aircl.cli.modelfile import label_kind, take_backbone, take_feature_names
+from aircl.cli.options import BATCH_ROWS, FILES_HELP, BatchRows, Device, Features, Id, Image, Quiet, Text
 from aircl.cli.served import ServedModel
+from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ def predict(
         ),
     ] = None,
     features: Features = None,
+    text: Text = None,
+    image: Image = None,
+    id_: Id = None,
+    device: Device = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, one column a class.")] = False,
     output: Annotated[
         Path | None,
@@ -51,39 +57,42 @@ def predict(
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the label of every row, in the order of the files."""
+    """Predict the label of every row, in the order of the files; rows that have names keep them."""
     if server is not None:
         files = [str(model), *(files or [])]
-    elif not files:
+    if not files:
         raise typer.BadParameter("say which files to predict.", param_hint="FILES")
     from aircl.cli.output import OUTPUTS, Lines, Predictions
-    from aircl.data.arrays import Request, agree_on_labels, expand_patterns, open_files
+    from aircl.data.arrays import agree_on_labels
 
     if output is not None and is_stdout(output):
         output = None
     if output is not None and output.suffix.lower() not in OUTPUTS:
         raise typer.BadParameter(f"{output} should end in one of {', '.join(OUTPUTS)}.", param_hint="--output")
-    paths = expand_patterns(files)
     if output is not None:
-        check_output(output, inputs=[*paths, model])
-    classifier: Any = load_fitted(model) if server is None else ServedModel(server, token)
-    names = take_feature_names(classifier)
-    sources = open_files(paths, Request(label, features, names), classifier.n_features_in_)
+        check_output(output, inputs=[model])
+    classifier: Any = load_predictor(model) if server is None else ServedModel(server, token)
+    asked = Asked(label, features, None, id_, tuple(text or ()), image, take_feature_names(classifier), labelled=False)
+    opened = open_sources(files, asked, classifier, device=device)
+    sources = opened.sources
+    if output is not None:
+        check_output(output, inputs=input_paths(files, sources))
+    take_backbone(classifier)
     kind = None if label is None else agree_on_labels(sources, label_kind(classifier))
     reading = Reading(sources, quiet)
     correct = 0
     classes = classifier.classes_
     writer: Predictions
     if output is None:
-        writer = Lines(classes, proba, raw)
+        writer = Lines(classes, proba, raw, opened.id_name)
     else:
-        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None, raw)
+        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None, raw, opened.id_name)
 
     def use(part: Batch) -> None:
         nonlocal correct
         prediction = classifier.predict(part.X)
         correct += 0 if part.y is None else int((prediction == part.y).sum())
-        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None)
+        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None, part.ids)
 
     with writer:
         reading.feed(use, batch, kind, show=output is not None or not sys.stdout.isatty())

@@ -20,7 +20,11 @@ class ServedModel:
     ----------
     classes_ : array of shape (C,)
     n_features_in_ : int
+    backbone : None
+        Features are sent, not texts or images.
     """
+
+    backbone = None
 
     def __init__(self, url: str, token: str | None) -> None:
         import numpy as np

@@ -1,70 +1,338 @@
-"""What the FILES of a command stand for: files, folders of images, Python functions."""
+"""What the FILES of a command stand for: files of features or texts, folders of images, Python functions."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from aircl.cli.console import say
+from aircl.cli.modelfile import inputs_of
+
 if TYPE_CHECKING:
-    from aircl.data.arrays import Request, Source
+    from aircl.classifiers.stream import StreamClassifier
+    from aircl.data.arrays import Source
+    from aircl.data.arrays.generated import GeneratedSource
+    from aircl.data.arrays.tables import Table
+    from aircl.raw import Columns, FrozenBackbone
+
+# Files that hold numbers only.
+_FEATURES_ONLY = (".npz", ".npy", ".safetensors")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command was told about columns, and what the model remembers where it was told nothing.
+
+    Attributes
+    ----------
+    label, features, weight, id, image : str or None
+    text : tuple of str
+    names : tuple of str or None
+        The features by name, of a model that knows them.
+    labelled : bool
+        Whether labels are read.
+    """
+
+    label: str | None = None
+    features: str | None = None
+    weight: str | None = None
+    id: str | None = None
+    text: tuple[str, ...] = ()
+    image: str | None = None
+    names: tuple[str, ...] | None = None
+    labelled: bool = True
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What was opened.
+
+    Attributes
+    ----------
+    sources : list of Source
+    backbone : FrozenBackbone or None
+        What texts or images go through.
+    columns : dict
+        What the model should remember.
+    id_name : str or None
+        What the ids of the rows are called.
+    """
+
+    sources: list[Source]
+    backbone: FrozenBackbone | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    id_name: str | None = None
 
 
 def open_sources(
     arguments: list[str],
-    request: Request,
-    n_features: int | None,
-    backbone: str | None,
+    asked: Asked,
+    model: StreamClassifier,
+    *,
+    backbone: str | None = None,
     device: str | None = None,
-) -> tuple[list[Source], dict[str, str] | None]:
-    """Look into everything that is to be read.
+    quiet: bool = True,
+) -> Opened:
+    """Look into everything that is to be read, as far as it takes to know that it fits the model and each other.
 
     Parameters
     ----------
     arguments : list of str
-        Files or patterns; folders of images, with a backbone; Python functions, `module:function`.
-    request : Request
-    n_features : int or None
-        The width to expect.
+        Files or patterns; folders of images; Python functions, `module:function`.
+    asked : Asked
+    model : StreamClassifier
+        For its width, its backbone and the columns that it remembers.
     backbone : str or None
+        Name of what texts or images go through; None: the model's, or the default one.
     device : str or None
         Where it computes.
+    quiet : bool
+        Whether the choice of a backbone is not told.
 
     Returns
     -------
-    sources : list of Source
-    network : dict or None
-        Name and fingerprint of the backbone that images go through.
+    opened : Opened
     """
-    from aircl.data.arrays import DataError, expand_patterns, is_entry, open_entry, open_files
+    from aircl.data.arrays import DataError, expand_patterns, is_entry, open_entry
+    from aircl.raw.folders import is_image
 
     if twice := [text for text in arguments if arguments.count(text) > 1]:
         raise DataError(f"{twice[0]} is given more than once, and its rows would be counted as often.")
-    folders = [text for text in arguments if Path(text).is_dir()]
-    if folders and backbone is None:
-        raise typer.BadParameter(
-            f"{folders[0]} is a folder. Images need one: --backbone NAME.", param_hint="--backbone"
-        )
-    if backbone is not None and len(folders) < len(arguments):
-        raise typer.BadParameter("it is for folders of images; rows have their features.", param_hint="--backbone")
-    if folders:
-        return _open_folders(folders, str(backbone), n_features, device)
+    if asked.text and asked.image:
+        raise typer.BadParameter("texts and images are not learned together.", param_hint="--image")
+    folders = [Path(text) for text in arguments if Path(text).is_dir()]
     entries = [text for text in arguments if is_entry(text)]
-    paths = expand_patterns([text for text in arguments if text not in entries])
-    if paths and request.label is None:
-        raise typer.BadParameter("say which column or array holds the labels.", param_hint="--label")
-    sources = open_files(paths, request, n_features)
-    widths = [source.n_features for source in sources if source.n_features is not None]
-    for entry in entries:
-        for source in open_entry(entry):
+    paths = expand_patterns([text for text in arguments if text not in entries and not Path(text).is_dir()])
+    functions: list[GeneratedSource] = [source for entry in entries for source in open_entry(entry)]  # type: ignore[misc]
+    images = [path for path in paths if is_image(path.name)]
+    if images and asked.labelled:
+        raise DataError(f"{images[0]} is one image, without a label. Put images into one folder per class.")
+    tables = [path for path in paths if path not in images]
+    return _Opening(asked, model, backbone, device, quiet).open(folders, images, tables, functions)
+
+
+class _Opening:
+    """One command's look into its files."""
+
+    def __init__(
+        self, asked: Asked, model: StreamClassifier, backbone: str | None, device: str | None, quiet: bool
+    ) -> None:
+        self.noted: dict[str, str] | None = getattr(model, "backbone_", None)
+        self.is_raw = getattr(model, "backbone", None) is not None
+        self.n_features: int | None = getattr(model, "n_features_in_", None)
+        known: dict[str, Any] = getattr(inputs_of(model), "columns_", None) or {}
+        self.known = known
+        if asked.labelled and asked.label is None:
+            asked = replace(asked, label=known.get("label"))
+        if not asked.text and asked.image is None:
+            asked = replace(asked, text=tuple(known.get("text", ())), image=known.get("image"))
+        self.asked, self.backbone, self.device, self.quiet = asked, backbone, device, quiet
+        self.frozen: FrozenBackbone | None = None
+
+    def open(
+        self, folders: list[Path], images: list[Path], paths: list[Path], functions: list[GeneratedSource]
+    ) -> Opened:
+        """Return all sources; rows of numbers and texts or images are not mixed."""
+        from aircl.data.arrays import DataError
+
+        tables = self._tables(paths)
+        is_raw = bool(folders or images or self.asked.text or self.asked.image or self.is_raw)
+        raw_functions = [source for source in functions if source.first is not None]
+        if not is_raw and not raw_functions:
+            if self.backbone is not None and tables:
+                raise self._no_column(tables[0])
+            if self.backbone is not None:
+                raise typer.BadParameter(
+                    "it is for texts and images, and these are rows of features.", param_hint="--backbone"
+                )
+            return self._features(paths, functions)
+        numbers = [path for path in paths if path.suffix.lower() in _FEATURES_ONLY]
+        numbers += [source.path for source in functions if source.first is None and source.n_features is not None]
+        if numbers or self.asked.features is not None:
+            given = f"{numbers[0]} holds features" if numbers else "--features names columns of features"
+            by = f" by {self.noted['name']}" if self.noted else ""
+            raise DataError(f"{given}, but the features are made of texts or images{by}. Give those.")
+        sources: list[Source] = []
+        sources += self._folders(folders, images)
+        if tables and not (self.asked.text or self.asked.image):
+            raise self._no_column(tables[0])
+        columns = self._columns(tables)
+        for table in tables:
+            sources.append(self._table(table, columns))
+        sources += self._functions(functions)
+        id_name = columns.id if tables else "file" if folders or images else None
+        return Opened(sources, self.frozen, self._remembered(columns.id), id_name)
+
+    # -- tables --
+    def _tables(self, paths: list[Path]) -> list[Table]:
+        """Open tables, as far as texts may be in them, and find out what their columns are where nobody has said."""
+        from aircl.data.arrays.tables import TABLES
+        from aircl.raw import find_label, find_texts, open_table
+
+        asked = self.asked
+        tables = [open_table(path) for path in paths if path.suffix.lower() in TABLES]
+        if tables and asked.labelled and asked.label is None:
+            asked = replace(asked, label=find_label(tables[0].columns))
+        is_open = self.n_features is None and not (asked.text or asked.image or asked.features or asked.names)
+        if tables and is_open and (asked.label is not None or not asked.labelled):
+            asked = replace(asked, text=find_texts(tables[0], [asked.label, asked.weight, asked.id]))
+            self._check_not_images(tables[0], asked.text)
+        self.asked = asked
+        if paths and asked.labelled and asked.label is None:
+            names = f" Its columns are {', '.join(map(repr, tables[0].columns[:8]))}." if tables else ""
+            raise typer.BadParameter(
+                f"say which column or array of {paths[0]} holds the labels.{names}", param_hint="--label"
+            )
+        return tables
+
+    def _check_not_images(self, table: Table, text: tuple[str, ...]) -> None:
+        from aircl.data.arrays import DataError
+        from aircl.raw.folders import is_image
+
+        for place, name in enumerate(text):
+            cells = [row[place] for row in table.head(text, 10)]
+            if all(isinstance(cell, str) and is_image(cell) for cell in cells):
+                raise DataError(f"{table.path}: column {name!r} holds paths of images ({cells[0]}): --image {name}.")
+
+    def _no_column(self, table: Table) -> Exception:
+        from aircl.data.arrays import DataError
+
+        name = self.noted["name"] if self.noted else str(self.backbone)
+        return DataError(
+            f"{table.path}: say which column holds what {name} takes: --text COL for texts, --image COL for paths of "
+            f"images. Its columns are {', '.join(map(repr, table.columns[:8]))}."
+        )
+
+    def _columns(self, tables: list[Table]) -> Columns:
+        from aircl.raw import Columns
+
+        asked = self.asked
+        label = asked.label if asked.labelled or asked.label is not None else None
+        id_ = asked.id or self._known_id([table.columns for table in tables])
+        return Columns(label, asked.text, asked.image, id_, asked.weight)
+
+    def _known_id(self, columns: Sequence[Sequence[str]]) -> str | None:
+        """Return the column of ids that the model remembers, if all tables have it."""
+        name: str | None = self.known.get("id")
+        return name if columns and all(name in names for names in columns) else None
+
+    def _table(self, table: Table, columns: Columns) -> Source:
+        from aircl.raw import ImageTable, TextTable
+        from aircl.raw.tables import first_image
+
+        columns.check(table)
+        if columns.image is None:
+            return TextTable(table, columns, self._made("texts", ["text"]))
+        example = None if self.frozen is not None else first_image(table, columns.image)
+        return ImageTable(table, columns, self._made("images", example))
+
+    # -- folders and functions --
+    def _folders(self, folders: list[Path], images: list[Path]) -> list[Source]:
+        import numpy as np
+
+        from aircl.data.arrays import DataError
+        from aircl.data.samples import ImageFiles
+        from aircl.raw import folders as image_folders
+
+        sources: list[Source] = []
+        places = [folder.resolve() for folder in folders]
+        for folder, place in zip(folders, places, strict=True):
+            if places.count(place) > 1 or any(other in place.parents for other in places):
+                raise DataError(f"{folder} is given more than once, and its images would be counted as often.")
+            folder = folder.absolute()
+            files, labels = image_folders.open_folder(folder, labelled=self.asked.labelled)
+            frozen = self._made("images", ImageFiles(folder, files[:1])[np.arange(1)])
+            sources += image_folders.image_shards(folder, files, labels, frozen)
+        if images:
+            files = [str(path) for path in images]
+            here = Path.cwd()
+            frozen = self._made("images", ImageFiles(here, files[:1])[np.arange(1)])
+            sources += image_folders.image_shards(here, files, None, frozen)
+        return sources
+
+    def _functions(self, functions: list[GeneratedSource]) -> list[Source]:
+        import numpy as np
+
+        from aircl.backbones.catalogue import takes
+        from aircl.raw import FunctionSource
+        from aircl.raw.functions import as_inputs, kind_of_sample
+
+        sources: list[Source] = []
+        for source in functions:
+            if source.first is None:  # it yields nothing
+                sources.append(source)
+                continue
+            kind = kind_of_sample(source.first)
+            name = self.backbone or (self.noted or {}).get("name")
+            if kind == "texts" and name is not None and not takes(name, "texts"):
+                kind = "images"  # by their paths
+            example = as_inputs(str(source.path), [source.first], kind)[np.arange(1)]
+            sources.append(FunctionSource(source, self._made(kind, example)))
+        return sources
+
+    # -- features --
+    def _features(self, paths: list[Path], functions: list[GeneratedSource]) -> Opened:
+        from aircl.data.arrays import DataError, Request, open_files
+
+        asked = self.asked
+        id_ = asked.id
+        if id_ is None and self.known.get("id") is not None:
+            id_ = self._known_id(_column_names(paths))
+        request = Request(asked.label, asked.features, asked.names, asked.weight, id_)
+        sources = open_files(paths, request, self.n_features)
+        widths = [source.n_features for source in sources if source.n_features is not None]
+        for source in functions:
             widths += [] if source.n_features is None else [source.n_features]
-            if len(set(widths[:1] + widths[-1:]) | ({n_features} - {None})) > 1:
-                raise DataError(f"{source.path} has {widths[-1]} features, but {n_features or widths[0]} are expected.")
+            if len(set(widths[:1] + widths[-1:]) | ({self.n_features} - {None})) > 1:
+                expected = self.n_features or widths[0]
+                raise DataError(f"{source.path} has {widths[-1]} features, but {expected} are expected.")
             sources.append(source)
-    return sources, None
+        return Opened(sources, None, self._remembered(id_), id_)
+
+    # -- what all have in common --
+    def _made(self, kind: Any, example: Any) -> FrozenBackbone:
+        """Return the backbone, made once, and the model's if it has one."""
+        from aircl.data.arrays import DataError
+        from aircl.raw import FrozenBackbone, default_backbone
+
+        if self.frozen is not None:
+            if self.frozen.kind != kind:
+                raise DataError("texts and images are not learned together. Give one kind.")
+            return self.frozen
+        name = self.backbone or (self.noted or {}).get("name")
+        chosen = name is None
+        name = name or default_backbone(kind)
+        frozen = FrozenBackbone.create(name, kind, example, self.device)
+        if self.noted is not None and self.noted["fingerprint"] != frozen.fingerprint:
+            raise DataError(
+                f"the model has learned from features of {self.noted['name']} ({self.noted['fingerprint'][:12]}..), "
+                f"not of {frozen.name} ({frozen.fingerprint[:12]}..). Use the same backbone, weights and versions."
+            )
+        if self.n_features not in (None, frozen.width):
+            raise DataError(f"{name} gives {frozen.width} features, but {self.n_features} are expected by the model.")
+        if chosen and not self.quiet:
+            say(f"Note: {kind} go through the backbone {name}; --backbone NAME chooses another.")
+        self.frozen = frozen
+        return frozen
+
+    def _remembered(self, id_: str | None) -> dict[str, Any]:
+        """Return what the model should know about columns: what it knew, and what was said now."""
+        asked = self.asked
+        said = {"label": asked.label, "text": list(asked.text), "image": asked.image, "id": id_}
+        return {**self.known, **{name: value for name, value in said.items() if value}}
+
+
+def _column_names(paths: list[Path]) -> list[list[str]]:
+    """Return the columns of tables; files that have none are in the way of ids that are only remembered."""
+    from aircl.data.arrays.tables import TABLES
+    from aircl.raw import open_table
+
+    return [open_table(path).columns if path.suffix.lower() in TABLES else [] for path in paths]
 
 
 def input_paths(arguments: list[str], sources: Sequence[Source]) -> list[Path]:
@@ -72,7 +340,7 @@ def input_paths(arguments: list[str], sources: Sequence[Source]) -> list[Path]:
     from aircl.data.arrays import is_entry
 
     paths = [source.path for source in sources if source.path.is_file()]
-    paths += [Path(text) for text in arguments if Path(text).is_dir()]
+    paths += [Path(text) for text in arguments if Path(text).exists()]
     for text in arguments:
         home = getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
         if home is not None and is_entry(text):
@@ -84,21 +352,3 @@ def weight_files(backbone: str | None) -> list[Path]:
     """Return the file that a backbone has its weights from, if it is one that the user named."""
     path = Path((backbone or "").removeprefix("checkpoint:"))
     return [path] if path.is_file() else []
-
-
-def _open_folders(
-    folders: list[str], backbone: str, n_features: int | None, device: str | None
-) -> tuple[list[Source], dict[str, str] | None]:
-    from aircl.data.arrays import DataError
-    from aircl.distributed.images import open_images
-
-    sources: list[Source] = []
-    places = [Path(folder).resolve() for folder in folders]
-    for folder, place in zip(folders, places, strict=True):
-        if places.count(place) > 1 or any(other in place.parents for other in places):
-            raise DataError(f"{folder} is given more than once, and its images would be counted as often.")
-        found, frozen = open_images(Path(folder), backbone, device=device)
-        if n_features not in (None, frozen.width):
-            raise DataError(f"{backbone} gives {frozen.width} features, but {n_features} are expected by the model.")
-        sources += found
-    return sources, {"name": frozen.name, "fingerprint": frozen.fingerprint}

@@ -107,6 +107,11 @@ def check_batch_size(batch_size: int) -> None:
 
 def begin(classifier: StreamClassifier, shards: Sequence[Shard], batch_size: int) -> StreamClassifier:
     """Return an empty learner that treats every batch as one process does that has begun with the first one."""
+    if classifier._ledger() is not False:
+        raise ValueError(
+            "a ledger is kept by one process: ledger=False to learn by several, or learn in this process, "
+            "partial_fit batch after batch."
+        )
     probe = clone(classifier)
     for shard in shards:
         for X, y, weight in shard.batches(batch_size):

@@ -4,6 +4,7 @@ from aircl.engine.air import PerClass
 from aircl.engine.calibration import ExpectedAccuracy
 from aircl.engine.gamma import GammaPath
 from aircl.engine.learner import Learner, Rule, Solution
+from aircl.engine.ledger import Ledger, LedgerError, LedgerWarning
 from aircl.engine.means import Shared
 from aircl.engine.pooled import Pooled
 from aircl.engine.ridge import GammaMemory, Ridge, RidgeSolution
@@ -19,6 +20,9 @@ __all__ = [
     "GammaMemory",
     "GammaPath",
     "Learner",
+    "Ledger",
+    "LedgerError",
+    "LedgerWarning",
     "Ridge",
     "RidgeSolution",
     "Rule",

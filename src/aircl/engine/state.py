@@ -16,6 +16,7 @@ import numpy as np
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows, Waiting, sort_by_class
 from aircl.engine.labels import Labels
+from aircl.engine.ledger import Ledger, Shown
 from aircl.engine.statistics import Statistics
 
 # Larger batches are added in blocks of about this many bytes.
@@ -43,6 +44,8 @@ class State:
         One more after every change.
     epoch : int
         One more whenever gamma is to be chosen anew.
+    ledger : Ledger or None
+        Which rows were learned, where that is noted.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class State:
     lineage: frozenset[str] = field(default_factory=lambda: frozenset({uuid.uuid4().hex}))
     version: int = 0
     epoch: int = 0
+    ledger: Ledger | None = None
 
     @classmethod
     def empty(cls, statistics: Statistics, **more: Any) -> State:
@@ -90,7 +94,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes held in memory."""
-        return self.statistics.nbytes + self.waiting.nbytes + (0 if self.batch is None else self.batch.rows.nbytes)
+        batch, ledger = 0 if self.batch is None else self.batch.rows.nbytes, self.ledger
+        return self.statistics.nbytes + self.waiting.nbytes + batch + (0 if ledger is None else ledger.nbytes)
 
     def _changed(self, *, anew: bool, **parts: Any) -> State:
         return replace(self, version=self.version + 1, epoch=self.epoch + anew, **parts)
@@ -163,6 +168,7 @@ class State:
             statistics=state.statistics.merged(other.statistics, slots),
             labels=labels.declaring(self.labels.cast(other.labels.declared)),
             lineage=self.lineage | other.lineage,
+            ledger=None if self.ledger is None or other.ledger is None else self.ledger.merged(other.ledger, slots),
         )
 
     def without_rows(self, X: Array, labels: Array, weight: Array | None = None) -> State:
@@ -176,6 +182,7 @@ class State:
             anew=True,
             statistics=statistics.dropped(gone).sealed() if gone else statistics.sealed(),
             labels=state.labels.without(gone) if gone else state.labels,
+            ledger=state._ledger_without(gone),
         )
 
     def without_classes(self, labels: Array) -> State:
@@ -183,7 +190,24 @@ class State:
         state = self.sealed()
         slots = state._known(np.unique(labels)).tolist()
         statistics = state.statistics.without_classes(slots)
-        return state._changed(anew=True, statistics=statistics, labels=state.labels.without(slots))
+        kept, ledger = state.labels.without(slots), state._ledger_without(slots)
+        return state._changed(anew=True, statistics=statistics, labels=kept, ledger=ledger)
+
+    def _ledger_without(self, slots: list[int]) -> Ledger | None:
+        return self.ledger.without_slots(slots, self.n_classes) if self.ledger is not None and slots else self.ledger
+
+    # -- the ledger --
+    def noted(self, shown: Shown | None, labels: Array) -> State:
+        """Return the state with rows in the ledger that have just been learned; the same if there is no ledger."""
+        if self.ledger is None or shown is None:
+            return self
+        return replace(self, ledger=self.ledger.plus(shown, self.labels.match(labels)))
+
+    def crossed_out(self, shown: Shown | None) -> State:
+        """Return the state without rows in the ledger that are about to be forgotten."""
+        if self.ledger is None or shown is None:
+            return self
+        return replace(self, ledger=self.ledger.minus(shown))
 
     def _known(self, unique: Array) -> Array:
         slots = self.labels.match(unique)

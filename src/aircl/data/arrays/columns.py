@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aircl.data.arrays.source import DataError, Request
 
+if TYPE_CHECKING:
+    from aircl.data.arrays.tables import Table
+
 # pandas keeps a row index that has no name in a column of this name.
 _INDEX = re.compile(r"__index_level_\d+__")
+
+# "id", "Customer ID", "user_id", "ticketId", "uuid"; an index alone, as a body mass index is none.
+_ID = re.compile(
+    r"(?:.*[^a-z0-9])?(?:id|uuid|guid)|index|idx|row[_ ]?(?:id|no|nr|number)|unnamed: \d+|.*[a-z](?-i:I[dD])",
+    re.IGNORECASE,
+)
+# A column of whole numbers that grow from row to row over so many rows is taken for an id.
+COUNTED_ROWS = 100
 
 
 def select_columns(path: Path, columns: Sequence[str], request: Request) -> list[str]:
@@ -38,7 +51,11 @@ def select_columns(path: Path, columns: Sequence[str], request: Request) -> list
             f"{path} has no column {request.weight!r} beside the label for --sample-weight. Its columns are "
             f"{listed(columns)}."
         )
-    others = [name for name in columns if name not in (request.label, request.weight)]
+    if request.id is not None and (request.id not in columns or request.id in (request.label, request.weight)):
+        raise DataError(
+            f"{path} has no column {request.id!r} beside the label for --id. Its columns are {listed(columns)}."
+        )
+    others = [name for name in columns if name not in (request.label, request.weight, request.id)]
     if request.features is None:
         return [name for name in others if not _INDEX.fullmatch(name)]
     selected: list[str] = []
@@ -74,6 +91,45 @@ def align_columns(path: Path, selected: Sequence[str], names: Sequence[str] | No
     if not chosen:
         raise DataError(f"{path} has no columns beside the label, so there are no features.")
     return chosen, ignored
+
+
+def check_no_ids(table: Table, columns: Sequence[str]) -> None:
+    """Refuse columns that nobody has called features and that look like names of rows: a model would learn the order.
+
+    Parameters
+    ----------
+    table : Table
+    columns : sequence of str
+        What is about to be taken for features.
+    """
+    for name in columns:
+        if _ID.fullmatch(name):
+            raise _looks_like_id(table.path, name, "is named like an id")
+    left, before = list(columns), [-math.inf] * len(columns)
+    rows = 0
+    for row in table.head(columns, COUNTED_ROWS):
+        values = dict(zip(columns, row, strict=True))
+        now = [_whole_number(values[name]) for name in left]
+        going_on = [i for i, (old, new) in enumerate(zip(before, now, strict=True)) if new is not None and new > old]
+        left, before = [left[i] for i in going_on], [now[i] for i in going_on]  # type: ignore[misc]
+        rows += 1
+        if not left:
+            return
+    if rows == COUNTED_ROWS:
+        raise _looks_like_id(table.path, left[0], f"counts up over {rows} rows, as an id does")
+
+
+def _looks_like_id(path: Path, name: str, why: str) -> DataError:
+    return DataError(
+        f"{path}: column {name!r} {why}, and would be learned as a feature. If it names the rows: --id {name!r}. "
+        "If it is a feature, say which columns are with --features."
+    )
+
+
+def _whole_number(value: Any) -> int | None:
+    if isinstance(value, str):
+        return int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from operator import itemgetter
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from aircl.data.arrays.columns import align_columns, select_columns
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Source, check_text_label
+from aircl.data.arrays.columns import align_columns, check_no_ids, select_columns
+from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Rows, Source, check_id, check_text_label
+from aircl.data.arrays.tables import DelimitedTable
 
 # "007" and "+7" are names rather than numbers: reading them as 7 would put unlike labels together.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -30,17 +30,15 @@ class DelimitedSource(Source):
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = path
-        self._delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        self._width = 0
-        header = next(self._records(), None)
-        if header is None:
-            raise DataError(f"{path} is empty. Its first line should name the columns.")
-        columns = header[1]
+        self._table = DelimitedTable(path)
+        columns = self._table.columns
         chosen, ignored = align_columns(path, select_columns(path, columns, request), request.names)
-        self._width = len(columns)
+        if request.chooses_features:
+            check_no_ids(self._table, chosen)
         self._features = [columns.index(name) for name in chosen]
         self._label = None if request.label is None else columns.index(request.label)
         self._weight = None if request.weight is None else columns.index(request.weight)
+        self._id = None if request.id is None else columns.index(request.id)
         self.feature_names, self.ignored, self.n_features = tuple(chosen), tuple(ignored), len(chosen)
 
     def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
@@ -49,23 +47,20 @@ class DelimitedSource(Source):
         if len(left) == 1:  # reading will tell
             return left
         assert self._label is not None
-        for _, row in self._rows():
-            text = row[self._label]
-            if not _is_integer(text):
-                left.discard("integers")
-            if text not in _BOOLEANS:
-                left.discard("booleans")
+        for _, row in self._table.records():
+            left &= label_kinds_of(row[self._label])
             if left <= {"strings"}:
                 break
         return left
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
         pick: Any = itemgetter(*self._features)
         X = np.empty((size, len(self._features)))
         weight = np.empty(0 if self._weight is None else size)
         labels: list[Any] = []
+        ids: list[str] = []
         filled = 0
-        for line, row in self._rows():
+        for line, row in self._table.records():
             numbers = pick(row)
             try:
                 # Python would read 1_0 as 10, and digits of other scripts.
@@ -78,48 +73,19 @@ class DelimitedSource(Source):
             except ValueError:
                 raise self._not_a_number(line, row) from None
             if kind is not None and self._label is not None:
-                labels.append(self._convert(row[self._label], kind, line))
+                labels.append(read_label(f"{self.path}, line {line}", row[self._label], kind))
+            if self._id is not None:
+                ids.append(check_id(f"{self.path}, line {line}", row[self._id]))
             filled += 1
             if filled == size:
-                yield X, np.array(labels) if kind else None, None if self._weight is None else weight
-                X, weight, labels, filled = np.empty_like(X), np.empty_like(weight), [], 0
+                yield self._filled(X, labels, weight, ids)
+                X, weight, labels, ids, filled = np.empty_like(X), np.empty_like(weight), [], [], 0
         if filled:
-            yield X[:filled], np.array(labels) if kind else None, None if self._weight is None else weight[:filled]
+            yield self._filled(X[:filled], labels, weight[:filled], ids)
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records that are not blank with the number of their last line."""
-        try:
-            with self.path.open(newline="", encoding="utf-8-sig") as file:
-                reader = csv.reader(file, delimiter=self._delimiter, strict=True)
-                for row in reader:
-                    if row:
-                        yield reader.line_num, row
-        except UnicodeDecodeError as error:
-            raise DataError(f"{self.path} is not UTF-8 text ({error}).") from error
-        except csv.Error as error:
-            raise DataError(f"{self.path}, line {reader.line_num}: {error}.") from error
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records below the header, all of its width."""
-        records = self._records()
-        next(records)
-        for line, row in records:
-            if len(row) != self._width:
-                raise DataError(
-                    f"{self.path}, line {line}: {len(row)} fields, but the header has {self._width}. Repair the file."
-                )
-            yield line, row
-
-    def _convert(self, text: str, kind: LabelKind, line: int) -> Any:
-        if text == "":
-            raise DataError(f"{self.path}, line {line}: the label is empty. Every row needs a label.")
-        if kind == "strings":
-            return check_text_label(f"{self.path}, line {line}", text)
-        if kind == "integers" and _is_integer(text):
-            return int(text)
-        if kind == "booleans" and text in _BOOLEANS:
-            return _BOOLEANS[text]
-        raise DataError(f"{self.path}, line {line}: the label {text!r} does not fit labels that are {kind}.")
+    def _filled(self, X: Array, labels: list[Any], weight: Array, ids: list[str]) -> Rows:
+        y = np.array(labels) if labels else None
+        return X, y, None if self._weight is None else weight, None if self._id is None else ids
 
     def _not_a_number(self, line: int, row: list[str]) -> DataError:
         columns = list(zip(self.feature_names or (), self._features, strict=True))
@@ -131,7 +97,7 @@ class DelimitedSource(Source):
             except ValueError:
                 return DataError(
                     f"{self.path}, line {line}: column {name!r} holds {row[position]!r}, which is not a number. "
-                    "Say which columns are features with --features."
+                    "Say which columns are features with --features, or which hold texts with --text."
                 )
         return DataError(f"{self.path}, line {line}: the features are not numbers.")
 
@@ -140,6 +106,29 @@ def _number(text: str) -> float:
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
+
+
+def label_kinds_of(text: str) -> set[LabelKind]:
+    """Return what a label that is written as text can be read as."""
+    kinds: set[LabelKind] = {"strings"}
+    if _is_integer(text):
+        kinds.add("integers")
+    if text in _BOOLEANS:
+        kinds.add("booleans")
+    return kinds
+
+
+def read_label(place: str, text: str, kind: LabelKind) -> Any:
+    """Return a label that is written as text."""
+    if text == "":
+        raise DataError(f"{place}: the label is empty. Every row needs a label.")
+    if kind == "strings":
+        return check_text_label(place, text)
+    if kind == "integers" and _is_integer(text):
+        return int(text)
+    if kind == "booleans" and text in _BOOLEANS:
+        return _BOOLEANS[text]
+    raise DataError(f"{place}: the label {text!r} does not fit labels that are {kind}.")
 
 
 def _is_integer(text: str) -> bool:

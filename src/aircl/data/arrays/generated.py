@@ -18,12 +18,14 @@ from aircl.data.arrays.source import (
     Array,
     DataError,
     LabelKind,
+    Rows,
     Source,
     check_text_label,
     check_width,
     float_dtype,
     kind_of,
 )
+from aircl.inputs import raw_samples
 
 # So many batches without a row, one after the other, are taken for a function that never ends.
 MAX_EMPTY = 10_000
@@ -58,8 +60,9 @@ def open_entry(entry: str) -> list[Source]:
     Parameters
     ----------
     entry : str
-        `module:function`. The function takes nothing and yields batches, (X, y) or (X, y, sample_weight); or it returns
-        a list of such functions, which can be read in different processes.
+        `module:function`. The function takes nothing and yields batches, (X, y) or (X, y, sample_weight), or X alone
+        for predictions; or it returns a list of such functions, which can be read in different processes. X are rows of
+        numbers, or texts or images for a backbone.
 
     Returns
     -------
@@ -111,6 +114,11 @@ class GeneratedSource(Source):
     name : str
         For messages.
     read : callable() -> iterable of (X, y) or (X, y, sample_weight)
+
+    Attributes
+    ----------
+    first : object
+        The first text or image; None if the function yields numbers.
     """
 
     def __init__(self, name: str, read: Reader) -> None:
@@ -118,35 +126,48 @@ class GeneratedSource(Source):
         if not callable(read):
             raise DataError(f"{name} is a {type(read).__name__}, not a function that yields (X, y).")
         self._batches = read
-        X, y, _ = next(self._rows(), (None, None, None))
-        self.n_features = None if X is None else X.shape[1]
+        X, y, _ = next(self.rows(), (None, None, None))
+        self.first = X[0] if isinstance(X, list) else None
+        self.n_features = None if X is None or isinstance(X, list) else X.shape[1]
         check_width(self.path, self.n_features)
         self._kind: LabelKind | None = None if y is None else kind_of(self.path, y.dtype)
+        self._is_unlabelled = X is not None and y is None
 
     def label_kinds(self, candidates: set[LabelKind]) -> set[LabelKind]:
         """Return the kind that the labels of the first batch have."""
+        if self._is_unlabelled:
+            raise DataError(f"{self.path} yields X alone. Here it should yield (X, y): labels are needed.")
         return candidates & (set(LABEL_KINDS) if self._kind is None else {self._kind})
 
     def identity(self) -> str | None:
         """Return None: a function may give other rows another time."""
         return None
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
         start = 0
-        for X, y, weight in self._rows():
-            labels_are = kind_of(self.path, y.dtype)
-            if (X.shape[1], labels_are) != (self.n_features, self._kind):
-                raise DataError(
-                    f"{self.path}, rows from {start + 1} on: {X.shape[1]} features and labels that are {labels_are}, "
-                    f"but the first batch has {self.n_features} features and {self._kind}."
-                )
+        for X, y, weight in self.rows():
             for first in range(0, len(X), size):
                 part = slice(first, first + size)
-                labels = self._typed_labels(y[part], start + first)
+                labels = None if y is None or kind is None else self._typed_labels(y[part], start + first)
                 yield X[part], labels, None if weight is None else weight[part]
             start += len(X)
 
-    def _rows(self) -> Iterator[tuple[Array, Array, Array | None]]:
+    def rows(self) -> Iterator[tuple[Any, Array | None, Array | None]]:
+        """Yield batches that are all alike: X as an array of numbers or a list of texts or images, labels, weights."""
+        start, known = 0, None
+        for X, y, weight in self._rows():
+            labels_are = "missing" if y is None else kind_of(self.path, y.dtype)
+            form = ("texts or images" if isinstance(X, list) else f"{X.shape[1]} features", labels_are)
+            known = known or form
+            if form != known:
+                raise DataError(
+                    f"{self.path}, rows from {start + 1} on: {form[0]} and labels that are {form[1]}, but the first "
+                    f"batch has {known[0]} and {known[1]}."
+                )
+            yield X, y, weight
+            start += len(X)
+
+    def _rows(self) -> Iterator[tuple[Any, Array | None, Array | None]]:
         name, empty = str(self.path), 0
         with _user_code(name):
             batches = iter(self._batches())
@@ -162,31 +183,40 @@ class GeneratedSource(Source):
             if len(X):
                 yield X, y, weight
 
-    def _arrays(self, rows: Any) -> tuple[Array, Array, Array | None]:
-        """Return a batch as arrays of the right shapes."""
-        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-            raise DataError(f"{self.path} yields a {type(rows).__name__}, not (X, y) or (X, y, sample_weight).")
-        X = np.asarray(rows[0])
-        labels = rows[1] if isinstance(rows[1], np.ndarray) else np.asarray(rows[1], dtype=object)
-        y = np.asarray(rows[1])
-        if y.dtype.kind in "OSTU":
-            kinds = {type(label) for label in labels.ravel().tolist()}
-            if not all(issubclass(kind, str | bytes) for kind in kinds):
-                names = ", ".join(sorted(kind.__name__ for kind in kinds))
-                raise DataError(f"{self.path} yields labels of the types {names}. Labels are all texts or all numbers.")
-            texts = [label.decode() if isinstance(label, bytes) else label for label in labels.ravel().tolist()]
-            for text in texts:
-                check_text_label(str(self.path), text)
-            y = np.array(texts, dtype=str).reshape(labels.shape)
+    def _arrays(self, rows: Any) -> tuple[Any, Array | None, Array | None]:
+        """Return a batch as arrays of the right shapes; texts and images as a list."""
+        if not isinstance(rows, tuple):
+            rows = (rows, None)
+        if len(rows) not in (2, 3) or not hasattr(rows[0], "__len__"):
+            raise DataError(f"{self.path} yields a {type(rows[0]).__name__}, not (X, y) or (X, y, sample_weight).")
+        samples = raw_samples(rows[0])
+        X: Any = np.asarray(rows[0]) if samples is None else list(samples)
+        y = None if rows[1] is None else self._labels(rows[1])
         weight = None if len(rows) == 2 or rows[2] is None else np.asarray(rows[2], dtype=np.float64)
-        others = [y] if weight is None else [y, weight]
-        if X.ndim != 2 or X.dtype.kind not in "fiub" or any(other.shape != X.shape[:1] for other in others):
-            shapes = ", ".join(str(array.shape) for array in (X, *others))
+        others = [other for other in (y, weight) if other is not None]
+        shape, type_ = ((len(X),), "a list") if samples is not None else (X.shape, X.dtype)
+        fits = samples is not None or (X.ndim == 2 and X.dtype.kind in "fiub")
+        if not fits or any(other.shape != shape[:1] for other in others):
+            shapes = ", ".join(map(str, [shape, *(other.shape for other in others)]))
             raise DataError(
-                f"{self.path} yields arrays of the shapes {shapes}, the first of type {X.dtype}. X should be "
-                "numbers of shape (n, f), labels and sample weights of shape (n,)."
+                f"{self.path} yields arrays of the shapes {shapes}, the first of type {type_}. X should be "
+                "numbers of shape (n, f), or n texts or images; labels and sample weights of shape (n,)."
             )
-        return np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
+        return X if samples is not None else np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
+
+    def _labels(self, given: Any) -> Array:
+        labels = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)
+        y = np.asarray(given)
+        if y.dtype.kind not in "OSTU":
+            return y
+        kinds = {type(label) for label in labels.ravel().tolist()}
+        if not all(issubclass(kind, str | bytes) for kind in kinds):
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise DataError(f"{self.path} yields labels of the types {names}. Labels are all texts or all numbers.")
+        texts = [label.decode() if isinstance(label, bytes) else label for label in labels.ravel().tolist()]
+        for text in texts:
+            check_text_label(str(self.path), text)
+        return np.array(texts, dtype=str).reshape(labels.shape)
 
 
 @contextmanager

@@ -19,7 +19,9 @@ from aircl.data.arrays.source import (
     DataError,
     LabelKind,
     Request,
+    Rows,
     Source,
+    check_id,
     float_dtype,
     kind_of,
 )
@@ -82,6 +84,17 @@ class NamedArrays(Source):
                     f"They should be numbers of the shape ({self.n_rows},)."
                 )
 
+        self._id = request.id
+        if request.id is not None:
+            if request.id not in forms:
+                raise DataError(f"{path} has no array {request.id!r} for --id. It has {listed(sorted(forms))}.")
+            form = self._checked(forms, request.id)
+            if form.shape != (self.n_rows,) or form.dtype.kind not in "iuSU":
+                raise DataError(
+                    f"{path}: the ids {request.id!r} are of type {form.dtype} and shape {form.shape}. They should be "
+                    f"whole numbers or texts of the shape ({self.n_rows},)."
+                )
+
     @abstractmethod
     def _forms(self) -> Mapping[str, Form]:
         """Return shape and type of every array in the file."""
@@ -95,17 +108,23 @@ class NamedArrays(Source):
         assert self._label_form is not None
         return candidates & {kind_of(self.path, self._label_form.dtype)}
 
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
         labelled = kind is not None and self._label is not None
         labels: Iterator[Array | None] = self._blocks(str(self._label), size) if labelled else repeat(None)
         weights: Iterator[Array | None] = repeat(None) if self._weight is None else self._blocks(self._weight, size)
+        ids: Iterator[Array | None] = repeat(None) if self._id is None else self._blocks(self._id, size)
         start = 0
-        for X, y, weight in zip(self._blocks(self._features, size), labels, weights, strict=False):
+        for X, y, weight, id_ in zip(self._blocks(self._features, size), labels, weights, ids, strict=False):
             if y is not None:
                 y = self._typed_labels(y.astype(str) if y.dtype.kind == "S" else y, start)
             weight = None if weight is None else weight.astype(np.float64)
-            yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight
+            names = None if id_ is None else self._names(id_, start)
+            yield np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), y, weight, names
             start += len(X)
+
+    def _names(self, ids: Array, start: int) -> list[str]:
+        values = (ids.astype(str) if ids.dtype.kind == "S" else ids).tolist()
+        return [check_id(f"{self.path}, row {row}", value) for row, value in enumerate(values, start + 1)]
 
     def _checked(self, forms: Mapping[str, Form], name: str) -> Form:
         form = forms[name]

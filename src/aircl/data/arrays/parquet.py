@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from aircl.data.arrays.columns import align_columns, select_columns
+from aircl.data.arrays.columns import align_columns, check_no_ids, select_columns
 from aircl.data.arrays.source import (
     Array,
     DataError,
     LabelKind,
     Request,
+    Rows,
     Source,
+    check_id,
     check_text_label,
     float_dtype,
     kind_of,
 )
+from aircl.data.arrays.tables import ParquetTable, open_parquet
 
 
 class ParquetSource(Source):
@@ -32,8 +35,8 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path, request: Request) -> None:
         self.path = path
-        self._label, self._weight = request.label, request.weight
-        file = self._open()
+        self._label, self._weight, self._id = request.label, request.weight, request.id
+        file = open_parquet(path)
         schema = file.schema_arrow
         self.n_rows = int(file.metadata.num_rows)
         selected = select_columns(path, schema.names, request)
@@ -47,8 +50,10 @@ class ParquetSource(Source):
                 if not _is_number(type_):
                     raise DataError(
                         f"{path}: column {name!r} holds {type_}, not numbers. Say which columns are features with "
-                        "--features: names, a pattern, or one column of lists."
+                        "--features: names, a pattern, or one column of lists; or which hold texts with --text."
                     )
+            if request.chooses_features:
+                check_no_ids(ParquetTable(path), self._columns)
             self.feature_names, self.ignored = tuple(self._columns), tuple(ignored)
         self._dtype = float_dtype(np.result_type(*{_numpy_type(type_) for type_ in types}))
         self._label_type: Any = None if self._label is None else schema.field(self._label).type
@@ -72,31 +77,18 @@ class ParquetSource(Source):
             )
         return candidates & {kind_of(self.path, _numpy_type(type_))}
 
-    def _open(self) -> Any:
-        try:
-            from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile
-        except ImportError:
-            raise DataError(
-                f"reading {self.path} needs pyarrow. Install it: pip install 'aircl[parquet]', or use csv, npz or "
-                "safetensors files."
-            ) from None
-        try:
-            # Mapped, so that a large row group is decoded page by page rather than read at once.
-            return ParquetFile(self.path, memory_map=True, pre_buffer=False)
-        except ArrowException as error:
-            raise DataError(f"{self.path} is not a parquet file: truncated, damaged or foreign ({error}).") from error
-
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
         from pyarrow import ArrowException
 
         labelled = kind is not None and self._label is not None
-        columns = [*self._columns, *([self._label] if labelled else []), *([self._weight] if self._weight else [])]
+        others = [self._label if labelled else None, self._weight, self._id]
+        columns = [*self._columns, *(name for name in others if name is not None)]
         start = 0
         try:
-            for batch in self._open().iter_batches(batch_size=size, columns=columns, use_threads=False):
+            for batch in open_parquet(self.path).iter_batches(batch_size=size, columns=columns, use_threads=False):
                 X = self._lists(batch, start) if self._is_list else self._table(batch, start)
-                yield X, self._labels(batch, start) if labelled else None, self._weights(batch, start)
+                y = self._labels(batch, start) if labelled else None
+                yield X, y, self._weights(batch, start), self._ids(batch, start)
                 start += len(X)
         except (ArrowException, OSError) as error:
             raise DataError(f"{self.path} cannot be read beyond row {start}: {error}.") from error
@@ -138,6 +130,12 @@ class ParquetSource(Source):
             return None
         values = self._whole(batch.column(self._weight), self._weight, start).to_numpy(zero_copy_only=False)
         return np.asarray(values, dtype=np.float64)
+
+    def _ids(self, batch: Any, start: int) -> list[str] | None:
+        if self._id is None:
+            return None
+        ids = batch.column(self._id).to_pylist()
+        return [check_id(f"{self.path}, row {row}", value) for row, value in enumerate(ids, start + 1)]
 
     def _whole(self, column: Any, name: str, start: int) -> Any:
         if column.null_count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,6 +15,9 @@ import numpy.typing as npt
 from aircl.storage.errors import InputError
 
 Array = npt.NDArray[Any]
+
+# Features, labels and weights of some rows, and perhaps their ids and what the features were made of.
+Rows = tuple[Any, ...]
 
 LabelKind = Literal["integers", "strings", "booleans"]
 LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
@@ -60,6 +63,8 @@ class Request:
         The features by name, in the order they are wanted in. Files without names are taken as they are.
     weight : str or None
         The column or array of sample weights; None: there are none.
+    id : str or None
+        The column or array of names of rows, which is no feature; None: there is none.
 
     Examples
     --------
@@ -79,6 +84,12 @@ class Request:
     features: str | None = None
     names: tuple[str, ...] | None = None
     weight: str | None = None
+    id: str | None = None
+
+    @property
+    def chooses_features(self) -> bool:
+        """Whether nobody has said which columns are features."""
+        return self.features is None and self.names is None
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,10 @@ class Batch:
         How many rows of the file come before these.
     weight : array of shape (n,) or None
         Sample weights.
+    ids : list of str or None
+        Names of the rows.
+    raw : sequence or None
+        What the features were made of: texts, or paths of images.
 
     Examples
     --------
@@ -112,6 +127,8 @@ class Batch:
     y: Array | None
     start: int
     weight: Array | None = None
+    ids: list[str] | None = None
+    raw: Sequence[Any] | None = None
 
 
 class Source(ABC):
@@ -159,8 +176,8 @@ class Source(ABC):
         """Return those of the candidates that all labels of the file can be read as."""
 
     @abstractmethod
-    def _read(self, size: int, kind: LabelKind | None) -> Iterator[tuple[Array, Array | None, Array | None]]:
-        """Yield the features, the labels and the weights of at most `size` rows at a time."""
+    def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
+        """Yield the features, the labels and the weights of at most `size` rows at a time; ids and raw may follow."""
 
     def identity(self) -> str | None:
         """Return a hash by which the file is known again: of its path, size and time, and of its two ends.
@@ -191,11 +208,11 @@ class Source(ABC):
         """
         size = min(size, max(1, _BATCH_BYTES // (8 * (self.n_features or 1))))
         start = 0
-        for X, y, weight in self._read(size, kind):
+        for X, y, weight, *more in self._read(size, kind):
             self._check_finite(X, start)
             if weight is not None:
                 self._check_weight(weight, start)
-            yield Batch(X, y, start, weight)
+            yield Batch(X, y, start, weight, *more)
             start += len(X)
 
     def _check_finite(self, X: Array, start: int) -> None:
@@ -258,3 +275,10 @@ def check_text_label(place: str, text: str) -> str:
         what = "holds a NUL character" if "\0" in text else f"has {len(text):,} characters"
         raise DataError(f"{place}: the label {text[:20]!r} {what}. Labels are texts of at most {MAX_LABEL:,} others.")
     return text
+
+
+def check_id(place: str, value: Any) -> str:
+    """Return the name of a row as text, or refuse one that is empty."""
+    if value is None or value == "":
+        raise DataError(f"{place}: the id is empty. Every row needs one, or leave --id away.")
+    return str(value)

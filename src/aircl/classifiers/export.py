@@ -1,0 +1,235 @@
+"""What prediction needs and nothing else: weights, labels and how features are made; as safetensors or ONNX.
+
+An export holds no statistics. It cannot learn, merge or forget, and of single samples it tells what the weights tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from aircl.classifiers import file, onnx_file
+from aircl.classifiers.file import FORMAT, FileError
+from aircl.classifiers.fingerprint import expansion_hash
+from aircl.classifiers.header import MAX_WIDTH, Backbone, Columns, Expansion, Labels, check_label_header
+from aircl.classifiers.inputs import Inputs
+from aircl.classifiers.persistence import (
+    EXPANSIONS,
+    pack_expansion,
+    pack_labels,
+    plain,
+    unpack_expansion,
+    unpack_labels,
+)
+from aircl.classifiers.snapshot import Snapshot
+from aircl.engine.backend import NUMPY, Array, backend_of
+from aircl.engine.learner import Solved
+from aircl.engine.solve import LinearSolution
+from aircl.hooks import embedding
+from aircl.storage.errors import InputError
+from aircl.storage.records import check, parse_json
+
+if TYPE_CHECKING:
+    from aircl.classifiers.stream import StreamClassifier
+
+
+class ExportHeader(TypedDict):
+    """Everything but the arrays."""
+
+    format: int
+    export: str
+    labels: Labels
+    n_features_in: int
+    feature_names_in: list[str] | None
+    dtype: str
+    expansion: Expansion | None
+    expansion_hash: str | None
+    backbone: Backbone | None
+    raw: str | dict[str, Any] | None
+    columns: Columns | None
+    temperature: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExportedSolution(LinearSolution):
+    """Weights and intercepts; `temperature` is an attribute where there are probabilities."""
+
+
+def is_onnx(path: Path) -> bool:
+    """Tell by its name whether a file is one of ONNX."""
+    return path.suffix.lower() == ".onnx"
+
+
+def is_export(path: Path) -> bool:
+    """Tell whether a file is an export, by its name or its header; what it is otherwise is for others to say."""
+    return is_onnx(path) or (path.is_file() and "export" in file.read_header(path))
+
+
+def export(classifier: StreamClassifier, path: Path) -> None:
+    """Write what prediction needs: ONNX if the name ends in .onnx, else safetensors."""
+    header, arrays = _pack(classifier, classifier._current()._solved)
+    text = json.dumps(header, sort_keys=True, default=plain)
+    if is_onnx(path):
+        components = onnx_file.relu_components(classifier._learner.state.inputs.expansion_)
+        onnx_file.write(path, text, arrays | components, header["temperature"])
+    else:
+        file.write(path, text, arrays)
+
+
+def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any], dict[str, Array]]:
+    from aircl.classifiers.stream import StreamClassifier
+
+    solution, inputs, labels = solved.solution, solved.inputs, solved.labels
+    if not isinstance(solution, LinearSolution) or type(classifier)._features is not StreamClassifier._features:
+        raise ValueError(
+            f"{type(classifier).__name__} cannot be exported: its scores are not linear in the features behind one "
+            "expansion. Save it instead, or use AIRClassifier or ACILClassifier."
+        )
+    numpy = backend_of(solution.W).to_numpy
+    arrays = {"weights": np.ascontiguousarray(numpy(solution.W)[:, labels.order])}
+    if solution.b is not None:
+        arrays["intercept"] = np.ascontiguousarray(numpy(solution.b)[labels.order])
+    fitted = inputs.expansion_.estimator if isinstance(inputs.expansion_, FrozenEstimator) else inputs.expansion_
+    expansion = pack_expansion(None, fitted)
+    if hasattr(fitted, "_state_arrays") and not _same(_redrawn(expansion, inputs.n_features_in_, solved.dtype), fitted):
+        arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
+    names, raw = getattr(inputs, "feature_names_in_", None), getattr(inputs.embedder_, "backbone", None)
+    temperature = getattr(solution, "temperature", None)
+    header = {
+        "format": FORMAT,
+        "export": type(classifier).__name__,
+        "labels": pack_labels(labels.taken(labels.order).declaring(labels.declared)),
+        "n_features_in": inputs.n_features_in_,
+        "feature_names_in": None if names is None else names.tolist(),
+        "dtype": str(solved.dtype),
+        "expansion": expansion,
+        "expansion_hash": expansion_hash(fitted),
+        "backbone": inputs.backbone_,
+        "raw": raw if isinstance(raw, str | None) else {"object": type(raw).__name__},
+        "columns": inputs.columns_,
+        "temperature": None if temperature is None else float(temperature),
+    }
+    return header, arrays
+
+
+def _redrawn(expansion: Mapping[str, Any] | None, width: int, dtype: Any) -> Any:
+    """Return a random buffer that was drawn again from its seed; None if it has none."""
+    if expansion is None or expansion["kind"] != "RandomReLU" or expansion["parameters"]["random_state"] is None:
+        return None
+    return EXPANSIONS["RandomReLU"](**expansion["parameters"]).fit(np.zeros((1, width), dtype))
+
+
+def _same(redrawn: Any, fitted: Any) -> bool:
+    return redrawn is not None and expansion_hash(redrawn) == expansion_hash(fitted)
+
+
+def load_export(path: str | Path, *, expansion: Any = None, backbone: Any = None) -> Snapshot:
+    """Read what `export` wrote: a predictor that cannot learn.
+
+    Parameters
+    ----------
+    path : str or path
+    expansion : fitted transformer, default=None
+        Needed if the classifier had a transformer that is not aircl's own.
+    backbone : Backbone, default=None
+        Needed if the classifier had a backbone that is an object. One that has a name is made again.
+
+    Returns
+    -------
+    predictor : Snapshot
+        With `classes_`, `predict`, `decision_function` and `predict_proba`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_digits
+    >>> from aircl import AIRClassifier, RandomReLU, load_export
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = AIRClassifier(expansion=RandomReLU(500, random_state=0)).fit(X[:900] / 16, y[:900])
+    >>> with TemporaryDirectory() as folder:
+    ...     clf.save(Path(folder, "model"))
+    ...     clf.export(Path(folder, "export"))
+    ...     model, export = (Path(folder, name).stat().st_size for name in ("model", "export"))
+    ...     predictor = load_export(Path(folder, "export"))
+    >>> model > 50 * export, bool((predictor.predict(X) == clf.predict(X)).all())
+    (True, True)
+    """
+    predictor = read_export(Path(path), expansion, backbone)
+    embedder = predictor._solved.inputs.embedder_
+    if embedder is not None:
+        embedder.make()  # what is missing is noticed now
+    return predictor
+
+
+def read_export(path: Path, expansion: Any = None, backbone: Any = None) -> Snapshot:
+    """Read an export, and leave it for later to make its backbone."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist or is not a file.")
+    if is_onnx(path):
+        text, arrays = onnx_file.read(path)
+        return _unpacked(path, parse_json(text, "the header"), arrays, expansion, backbone)
+    with file.read(path) as (header, stored):
+        if "class" in header:
+            raise FileError(f"{path} is a model with its statistics, no export: load it with {header['class']}.load.")
+        return _unpacked(path, header, stored, expansion, backbone)
+
+
+def _unpacked(path: Path, header: Any, arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
+    try:
+        check(header, ExportHeader, "the header")
+        return _unpack(header, arrays, given, backbone)
+    except FileError:
+        raise
+    except (InputError, LookupError, TypeError, AttributeError, ValueError) as error:
+        raise FileError(f"{path} is no export, or its header does not fit its arrays ({error}).") from error
+
+
+def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
+    from aircl.classifiers.stream import StreamClassifier
+
+    check_label_header(header["labels"])
+    labels, width, dtype = unpack_labels(header["labels"]), header["n_features_in"], np.dtype(header["dtype"])
+    if not 1 <= width <= MAX_WIDTH or dtype not in (np.float32, np.float64):
+        raise ValueError(f"rows of {width} features of type {dtype}")
+    packed = header["expansion"]
+    fitted_arrays = {n.removeprefix("expansion."): arrays[n] for n in arrays if n.startswith("expansion.")}
+    if packed is not None and packed["kind"] in EXPANSIONS and not fitted_arrays:
+        if packed["parameters"].get("n_components", 0) > MAX_WIDTH:
+            raise ValueError(f"an expansion to {packed['parameters']['n_components']} features")
+        fitted = _redrawn(packed, width, dtype)
+        if fitted is None or expansion_hash(fitted) != header["expansion_hash"]:
+            raise ValueError("the expansion does not follow from its seed")
+    else:
+        fitted = unpack_expansion(packed, fitted_arrays, given)[1]
+    W, b = arrays["weights"], arrays.get("intercept")
+    if W.ndim != 2 or W.shape[1] != len(labels) or (b is not None and b.shape != (len(labels),)):
+        raise ValueError(f"weights of shape {W.shape} for {len(labels)} classes")
+    if fitted is None and W.shape[0] != width:
+        raise ValueError(f"weights of shape {W.shape} for {width} features")
+    solution = ExportedSolution(W=W, b=b)
+    if header["temperature"] is not None:
+        solution.__dict__["temperature"] = header["temperature"]
+    noted: dict[str, Any] = {"n_features_in_": width, "expansion_": fitted, "backend_": NUMPY}
+    noted |= {"backbone_": header["backbone"], "columns_": header["columns"]}
+    raw = header["raw"]
+    if isinstance(raw, dict):
+        if backbone is None:
+            raise FileError(
+                f"the export is of a classifier with a backbone of the class {raw.get('object')}, which no file can "
+                "hold. Pass one with the same fingerprint: load_export(path, backbone=...)."
+            )
+        raw = backbone
+    if raw is not None:
+        noted["embedder_"] = embedding(raw, header["backbone"]["fingerprint"])
+    if header["feature_names_in"] is not None:
+        noted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
+    inputs = Inputs.of(header["export"], **noted)
+    solved = Solved(0, None, labels, inputs, float("nan"), len(W), dtype, solution)  # type: ignore[arg-type]
+    return Snapshot(object.__new__(StreamClassifier), solved)

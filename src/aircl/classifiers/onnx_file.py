@@ -1,0 +1,111 @@
+"""A linear classifier as an ONNX graph: MatMul and Relu for the buffer, MatMul and Add for the scores, a softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aircl.classifiers.file import FileError
+from aircl.engine.backend import Array
+from aircl.storage.writing import replacing
+
+# What runtimes of 2021 and later read.
+OPSET, IR_VERSION = 13, 7
+
+# The header of an export, among the properties of the graph.
+PROPERTY = "aircl"
+
+
+def relu_components(expansion: Any) -> dict[str, Array]:
+    """Return the matrix of a random ReLU buffer, or nothing if there is no expansion; a graph has no other."""
+    if expansion is None:
+        return {}
+    expansion = getattr(expansion, "estimator", expansion)  # of one that is frozen
+    if type(expansion).__name__ != "RandomReLU":
+        raise ValueError(
+            f"{type(expansion).__name__} cannot be exported to ONNX, only RandomReLU can. Export to safetensors."
+        )
+    return {"expansion.components": expansion._state_arrays()["components"]}
+
+
+def write(path: Path, header: str, arrays: Mapping[str, Array], temperature: float | None) -> None:
+    """Write a graph from `X` to `scores`, `label_index` and, with a temperature, `probabilities`.
+
+    Parameters
+    ----------
+    path : Path
+    header : str
+        Of the export; its labels are those that `label_index` counts, in ascending order.
+    arrays : mapping
+        `weights`, perhaps `intercept` and `expansion.components`.
+    temperature : float or None
+    """
+    onnx = _onnx()
+    helper, dtype = onnx.helper, np.dtype(arrays["weights"].dtype)
+    kind = onnx.TensorProto.DOUBLE if dtype == np.float64 else onnx.TensorProto.FLOAT
+    constants = {name: np.asarray(array, dtype) for name, array in arrays.items()}
+    width = constants.get("expansion.components", constants["weights"]).shape[0]
+    nodes, features = [], "X"
+    if "expansion.components" in constants:
+        nodes.append(helper.make_node("MatMul", ["X", "expansion.components"], ["projected"]))
+        nodes.append(helper.make_node("Relu", ["projected"], ["features"]))
+        features = "features"
+    has_intercept = "intercept" in constants
+    nodes.append(helper.make_node("MatMul", [features, "weights"], ["products" if has_intercept else "scores"]))
+    if has_intercept:
+        nodes.append(helper.make_node("Add", ["products", "intercept"], ["scores"]))
+    nodes.append(helper.make_node("ArgMax", ["scores"], ["label_index"], axis=1, keepdims=0))
+    n_classes = constants["weights"].shape[1]
+    outputs = [
+        helper.make_tensor_value_info("scores", kind, ["n", n_classes]),
+        helper.make_tensor_value_info("label_index", onnx.TensorProto.INT64, ["n"]),
+    ]
+    if temperature is not None:
+        constants["temperature"] = np.array([temperature], dtype)
+        nodes.append(helper.make_node("Div", ["scores", "temperature"], ["logits"]))
+        nodes.append(helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1))
+        outputs.append(helper.make_tensor_value_info("probabilities", kind, ["n", n_classes]))
+    graph = helper.make_graph(
+        nodes,
+        "aircl",
+        [helper.make_tensor_value_info("X", kind, ["n", width])],
+        outputs,
+        [onnx.numpy_helper.from_array(array, name) for name, array in sorted(constants.items())],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="aircl"
+    )
+    helper.set_model_props(model, {PROPERTY: header})
+    onnx.checker.check_model(model)
+    with replacing(path) as temporary:
+        temporary.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def read(path: Path) -> tuple[str, dict[str, Array]]:
+    """Return the header and the arrays of a graph that `write` wrote; nothing of it is run."""
+    onnx = _onnx()
+    try:
+        model = onnx.load(path, load_external_data=False)
+        arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    except Exception as error:  # of protobuf, whose classes differ between versions
+        raise FileError(f"{path} is no whole ONNX file ({error}).") from error
+    header = {entry.key: entry.value for entry in model.metadata_props}.get(PROPERTY)
+    if header is None:
+        raise FileError(f"{path} is an ONNX file, but not one that aircl wrote.")
+    if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind in "fiu"):
+        raise FileError(f"{path} holds numbers that are not finite (NaN or infinite).")
+    arrays.pop("temperature", None)
+    return header, arrays
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise ImportError("files of ONNX need the package onnx: pip install 'aircl[onnx]'.") from error
+    return onnx

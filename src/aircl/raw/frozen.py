@@ -1,0 +1,92 @@
+"""A backbone by name, made anew in every process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aircl.backbones import Backbone, BackboneError, create_backbone
+from aircl.backbones.catalogue import takes
+from aircl.inputs import Batch, Kind
+
+# What is used where nobody has said. They are the same on every machine, so that models learned apart can be merged.
+DEFAULTS: dict[Kind, str] = {"texts": "wordllama", "images": "efficientnet-lite0"}
+
+_networks: dict[str, Backbone] = {}  # by fingerprint, one per process
+
+
+def default_backbone(kind: Kind) -> str:
+    """Return the name of the backbone for texts or images where none is named.
+
+    Parameters
+    ----------
+    kind : {"texts", "images"}
+
+    Examples
+    --------
+    >>> from aircl.raw import default_backbone
+    >>> default_backbone("texts"), default_backbone("images")
+    ('wordllama', 'efficientnet-lite0')
+    """
+    return DEFAULTS[kind]
+
+
+@dataclass(frozen=True)
+class FrozenBackbone:
+    """A backbone by name, made anew in every process, where it must turn out to be the same.
+
+    Attributes
+    ----------
+    name : str
+        As in `aircl list backbones`.
+    fingerprint : str
+        Of weights and transform.
+    width : int
+    kind : {"texts", "images"}
+        What it is given here.
+    device : str or None
+        Where it computes, in every process; see `create_backbone`.
+
+    Examples
+    --------
+    >>> from aircl.raw import FrozenBackbone
+    >>> frozen = FrozenBackbone.create("char-ngrams", "texts", ["where is my card"])
+    >>> frozen.width, frozen.network(["where is my card"]).name
+    (1024, 'char-ngrams')
+    """
+
+    name: str
+    fingerprint: str
+    width: int
+    kind: Kind
+    device: str | None = None
+
+    @classmethod
+    def create(cls, name: str, kind: Kind, example: Batch, device: str | None = None) -> FrozenBackbone:
+        """Make the backbone here, and note what it is."""
+        if name.startswith("base:"):
+            raise BackboneError(f"{name} is trained on the first phase of a stream. Use a saved one: checkpoint:FILE.")
+        if not takes(name, kind):
+            raise BackboneError(f"{name} does not take {kind}. `aircl list backbones` says what each takes.")
+        network = create_backbone(name, example=example, device=device)
+        if kind not in network.kinds:
+            raise BackboneError(f"{name} takes {' or '.join(network.kinds)}, not {kind}.")
+        _networks[network.fingerprint] = network
+        return cls(name, network.fingerprint, network.width, kind, device)
+
+    def network(self, example: Batch) -> Backbone:
+        """Return the backbone of this process; refuse one that is another here, in weights or transform."""
+        if self.fingerprint not in _networks:
+            network = create_backbone(self.name, example=example, device=self.device)
+            if network.fingerprint != self.fingerprint:
+                raise BackboneError(
+                    f"{self.name} is not the same on this worker: fingerprint {network.fingerprint[:12]}.., expected "
+                    f"{self.fingerprint[:12]}... Give all workers the same weights and versions."
+                )
+            _networks[network.fingerprint] = network
+        return _networks[self.fingerprint]
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What a model notes about it."""
+        return {"name": self.name, "fingerprint": self.fingerprint}
