@@ -47,7 +47,7 @@ def serve(directory: str, journal: bool) -> None:
         @guard.app.post("/floor")
         async def floor(request: Request) -> Response:
             asked = parse(schemas.Predict, await read_body(request, 2**25))
-            X = feature_rows(asked.features, "float32", 10_000, WIDTH)
+            X = feature_rows(asked.features or [], "float32", 10_000, WIDTH)
             return Response(b'{"rows": %d}' % len(X), media_type="application/json")
 
         return guard

@@ -7,7 +7,6 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -90,7 +89,7 @@ class Client:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or list of str
 
         Returns
         -------
@@ -103,7 +102,7 @@ class Client:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or list of str
         top : int, default=1
             Classes per row.
 
@@ -111,17 +110,24 @@ class Client:
         -------
         answer : dict
         """
-        return self._send("POST", "/predict", {"features": _rows(X), "top": top})
+        return self._send("POST", "/predict", {**_rows(X), "top": top})
 
     # -- changes --
-    def learn(self, X: Any, y: Iterable[Any], *, sample_weight: Any = None, key: str | None = None) -> dict[str, Any]:
+    def learn(
+        self, X: Any, y: Any, *, sample_weight: Any = None, ids: Any = None, on_duplicate: str = "error",
+        key: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Learn rows; what is returned has been made durable.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or list of str
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            What rows are known by, if the model keeps a ledger.
+        on_duplicate : {"error", "skip"}, default="error"
+            What becomes of rows that the ledger has.
         key : str, default=None
             By which the same change is known if another client, or this one after a restart, asks for it again.
 
@@ -130,11 +136,38 @@ class Client:
         answer : dict
             `version`: predictions of this version or a later one know these rows.
         """
-        return self._change("/learn", {**_labelled(X, y), "sample_weight": _plain(sample_weight)}, key)
+        asked = _labelled(X, y, sample_weight, ids)
+        return self._change("/learn", asked if on_duplicate == "error" else asked | {"on_duplicate": on_duplicate}, key)
+
+    def correct(
+        self, X: Any, y: Any, new_y: Any, *, ids: Any, new_X: Any = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Learn rows in the place of others, in one change; for a model that keeps a ledger.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or list of str
+            As they were learned; the service answers 409 if they were not.
+        y : array-like of shape (n_samples,)
+            As they were learned.
+        new_y : array-like of shape (n_samples,)
+            As they should be.
+        ids : array-like of shape (n_samples,)
+            As they were learned.
+        new_X : array-like of shape (n_samples, n_features), or list of str, default=None
+            None: X.
+        key : str, default=None
+
+        Returns
+        -------
+        answer : dict
+        """
+        old, new = _labelled(X, y, None, ids), _labelled(X if new_X is None else new_X, new_y, None, ids)
+        return self._change("/correct", {"old": old, "new": new}, key)
 
     def forget(
-        self, X: Any = None, y: Any = None, *, sample_weight: Any = None, classes: Any = None, purge: bool = False,
-        key: str | None = None,
+        self, X: Any = None, y: Any = None, *, sample_weight: Any = None, ids: Any = None, classes: Any = None,
+        purge: bool = False, key: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Forget rows, as they were learned, or whole classes.
 
@@ -143,6 +176,8 @@ class Client:
         X : array-like of shape (n_samples, n_features), default=None
         y : array-like of shape (n_samples,), default=None
         sample_weight : array-like of shape (n_samples,), default=None
+        ids : array-like of shape (n_samples,), default=None
+            As they were learned, if they had ids.
         classes : array-like, default=None
         purge : bool, default=False
             Remove older versions too, which hold what is forgotten.
@@ -154,8 +189,7 @@ class Client:
         """
         if classes is not None:
             return self._change("/forget", {"classes": _plain(classes), "purge": purge}, key)
-        asked = {**_labelled(X, y), "sample_weight": _plain(sample_weight), "purge": purge}
-        return self._change("/forget", asked, key)
+        return self._change("/forget", {**_labelled(X, y, sample_weight, ids), "purge": purge}, key)
 
     def merge(self, path: str | Path, *, key: str | None = None) -> dict[str, Any]:
         """Add everything that a model file has learned.
@@ -283,13 +317,14 @@ def _result(status: int, content: bytes) -> dict[str, Any]:
     return answer
 
 
-def _rows(X: Any) -> list[Any]:
-    rows: list[Any] = np.asarray(X).tolist()
-    return rows
+def _rows(X: Any) -> dict[str, Any]:
+    rows = _plain(X)
+    return {"texts" if len(rows) and isinstance(rows[0], str) else "features": rows}
 
 
-def _labelled(X: Any, y: Any) -> dict[str, Any]:
-    return {"features": _rows(X), "labels": _plain(y)}
+def _labelled(X: Any, y: Any, weight: Any, ids: Any) -> dict[str, Any]:
+    asked = {**_rows(X), "labels": _plain(y), "sample_weight": _plain(weight), "ids": _plain(ids)}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _plain(values: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier, Client, ServiceError
-from aircl.serve.changes import Change
+from aircl.serve.changes import Change, Rows
 from aircl.serve.gatherer import Gatherer
 from aircl.serve.journal import Entry, Journal, JournalError, StorageError
 from aircl.serve.solver import Moment, solve
@@ -99,14 +99,17 @@ def test_a_prediction_says_how_far_behind_it_is(place, local):
 # -- the journal --
 def test_a_group_is_one_transaction(tmp_path):
     journal = Journal(tmp_path, "a")
-    twice = [Entry(1, "k", b"", "{}", Change("learn", Y, X)), Entry(2, "k", b"", "{}", Change("learn", Y, X))]
+    twice = [
+        Entry(1, "k", b"", "{}", Change("learn", Rows(X, Y))),
+        Entry(2, "k", b"", "{}", Change("learn", Rows(X, Y))),
+    ]
     with pytest.raises(StorageError):
         journal.append(twice)
     assert list(journal.after(0)) == []
     journal.append(twice[:1])
     ((number, change),) = journal.after(0)
     assert number == 1
-    np.testing.assert_array_equal(change.X, X)
+    np.testing.assert_array_equal(change.rows.X, X)
     journal.close()
 
 

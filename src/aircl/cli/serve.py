@@ -29,6 +29,13 @@ def serve(
     expand: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="With --init: expand to N random ReLU features.")
     ] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --init: what makes features of texts, such as wordllama."),
+    ] = None,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="With --init: keep a hash of every row, which makes /correct possible.")
+    ] = False,
     dtype: Annotated[
         Precision | None, typer.Option(help="With --init: precision of features.", show_default="float64")
     ] = None,
@@ -58,10 +65,12 @@ def serve(
     """
     if follow and not read_only:
         raise typer.BadParameter("only who does not learn can follow: add --read-only.", param_hint="--follow")
-    if not init and (model is not None or store is not None or expand is not None or dtype is not None):
-        raise typer.BadParameter("--model, --store, --expand and --dtype are for a new directory.", param_hint="--init")
-    if model is not None and (store is not None or expand is not None):
-        raise typer.BadParameter("the model has its own --store and --expand.", param_hint="--model")
+    settings = {"store": store, "backbone": backbone, "ledger": ledger or None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not init and (model is not None or settings or expand is not None or dtype is not None):
+        raise typer.BadParameter("there is a model already, with settings of its own.", param_hint="--init")
+    if model is not None and (settings or expand is not None):
+        raise typer.BadParameter("the model has settings of its own.", param_hint="--model")
     if read_only and (init or no_journal):
         raise typer.BadParameter(
             "nothing is written then: leave --init and --no-journal away.", param_hint="--read-only"
@@ -76,7 +85,6 @@ def serve(
 
     place = Directory(directory)
     if init and not place.exists():
-        settings = {} if store is None else {"store": store}
         begun = new_model(None, settings, expand, None) if model is None else load_model(model)
         place.make(begun, dtype or "float64")
     tokens = directory / FILE if tokens is None else tokens

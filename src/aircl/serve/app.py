@@ -17,10 +17,10 @@ from pydantic_core import to_json
 from aircl import __version__
 from aircl.engine.backend import Array
 from aircl.serve import schemas
-from aircl.serve.changes import Change
+from aircl.serve.changes import Change, Rows
 from aircl.serve.guard import Guard, lacks, token_of
 from aircl.serve.journal import StorageError
-from aircl.serve.limits import feature_rows, parse, read_body, row_labels, save_body
+from aircl.serve.limits import check_texts, feature_rows, parse, read_body, row_labels, save_body
 from aircl.serve.metrics import Metrics
 from aircl.serve.service import Service
 from aircl.serve.solver import Solved
@@ -58,7 +58,7 @@ def _add_reading(app: FastAPI, service: Service, metrics: Metrics) -> None:
         """Predict the class of one row or of many."""
         asked = parse(schemas.Predict, await read_body(request, limits.max_body))
         solved = await _first_solution(service)
-        X = feature_rows(asked.features, service.catalogue.dtype, limits.max_rows, solved.width)
+        X = _sent(asked, service, solved.width)
         solved, log_p = await service.gatherer.log_probabilities(X)
         answer = {
             "version": solved.moment.version,
@@ -104,6 +104,18 @@ def _add_reading(app: FastAPI, service: Service, metrics: Metrics) -> None:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
+def _sent(asked: Any, service: Service, width: int | None) -> Array | list[str]:
+    """Return the rows of a request: features, or texts if the model has a backbone."""
+    limits = service.settings
+    if service.backbone is None:
+        if asked.features is None or asked.texts is not None:
+            raise RefusedError("send features: the model has no backbone for texts.")
+        return feature_rows(asked.features, service.catalogue.dtype, limits.max_rows, width)
+    if asked.texts is None or asked.features is not None:
+        raise RefusedError(f"send texts: the model makes features of them, by {service.backbone}.")
+    return check_texts(asked.texts, limits.max_rows)
+
+
 async def _first_solution(service: Service) -> Solved:
     """Return what predictions use; what was learned first is waited for, as long as it is being solved."""
     until = time.monotonic() + FIRST_SOLUTION_SECONDS
@@ -136,13 +148,16 @@ def _predictions(solved: Solved, log_p: Array, top: int) -> list[dict[str, Any]]
 def _add_changing(app: FastAPI, service: Service, writer: Writer) -> None:
     limits = service.settings
 
-    def rows_of(asked: schemas.Learn | schemas.Forget) -> tuple[list[Any], Array]:
+    def rows_of(asked: Any) -> Rows:
         model = writer.model
-        width = getattr(model, "n_features_in_", None)
-        X = feature_rows(asked.features or [], service.catalogue.dtype, limits.max_rows, width)
-        if asked.sample_weight is not None and len(asked.sample_weight) != len(X):
-            raise RefusedError(f"there are {len(X)} rows but {len(asked.sample_weight)} sample weights.")
-        return row_labels(asked.labels or [], len(X), getattr(model, "classes_", np.zeros(0))), X
+        X = _sent(asked, service, getattr(model, "n_features_in_", None))
+        for name, values in (("sample weights", asked.sample_weight), ("ids", asked.ids)):
+            if values is not None and len(values) != len(X):
+                raise RefusedError(f"there are {len(X)} rows but {len(values)} {name}.")
+        if asked.ids is not None and model.ledger is False:
+            raise RefusedError("ids are for a model that keeps a ledger, and this one does not.")
+        labels = row_labels(asked.labels or [], len(X), getattr(model, "classes_", np.zeros(0)))
+        return Rows(X, labels, asked.sample_weight, asked.ids)
 
     async def make(request: Request, job: Job) -> Any:
         """Have a change made; whoever goes away before it is answered does not stop it."""
@@ -154,26 +169,38 @@ def _add_changing(app: FastAPI, service: Service, writer: Writer) -> None:
         """Learn rows. Answered when they are durable."""
         body = await read_body(request, limits.max_body)
         asked = parse(schemas.Learn, body)
-        labels, X = rows_of(asked)
-        return await make(request, Job("learn", None, (body,), Change("learn", labels, X, asked.sample_weight)))
+        if asked.on_duplicate == "skip" and writer.model.ledger is False:
+            raise RefusedError("only a model that keeps a ledger can skip duplicates, and this one does not.")
+        change = Change("learn", rows_of(asked), on_duplicate=asked.on_duplicate)
+        return await make(request, Job("learn", None, (body,), change))
 
     @app.post("/forget", openapi_extra=_body(schemas.Forget, keyed=True), response_model=schemas.Changed)
     async def forget(request: Request) -> Any:
         """Forget rows, as they were learned, or whole classes: afterwards it is as if they had never been seen."""
         body = await read_body(request, limits.max_body)
         asked = parse(schemas.Forget, body)
-        rows = asked.features is not None and asked.labels is not None
-        if rows == (asked.classes is not None):
-            raise RefusedError("give either features and labels, or classes.")
+        if (asked.labels is not None) == (asked.classes is not None):
+            raise RefusedError("give either rows and labels, or classes.")
         if asked.classes is not None:
             token = token_of(request.scope)
             if token is not None and "admin" not in token.scopes:
                 raise RefusedError(lacks(token, "admin"), 403)
-            change = Change("forget-classes", asked.classes)
+            change = Change("forget-classes", classes=asked.classes)
         else:
-            labels, X = rows_of(asked)
-            change = Change("forget", labels, X, asked.sample_weight)
+            change = Change("forget", rows_of(asked))
         return await make(request, Job(change.kind, None, (body,), change, purge=asked.purge))
+
+    if writer.model.ledger is not False:
+
+        @app.post("/correct", openapi_extra=_body(schemas.Correct, keyed=True), response_model=schemas.Changed)
+        async def correct(request: Request) -> Any:
+            """Learn rows in the place of others that have the same ids. 409 if the old ones were not learned so."""
+            body = await read_body(request, limits.max_body)
+            asked = parse(schemas.Correct, body)
+            change = Change("correct", rows_of(asked.new), rows_of(asked.old))
+            if change.rows is None or change.old is None or not change.rows.ids or not change.old.ids:
+                raise RefusedError("rows are corrected by their ids: give ids of both.")
+            return await make(request, Job("correct", None, (body,), change))
 
     @app.post("/merge", openapi_extra=_file(), response_model=schemas.Changed)
     async def merge(request: Request) -> Any:

@@ -20,7 +20,7 @@ PRODUCT_ROWS = 1024
 
 @dataclass(eq=False)
 class _Asked:
-    X: Array
+    X: Array | list[str]
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[tuple[Solved, Array]]
 
@@ -66,7 +66,7 @@ class Gatherer:
             self._changed.notify()
         self._thread.join()
 
-    async def log_probabilities(self, X: Array) -> tuple[Solved, Array]:
+    async def log_probabilities(self, X: Array | list[str]) -> tuple[Solved, Array]:
         """Return what was used, and the logarithms of the probabilities of all its classes, shape (n, C)."""
         loop = asyncio.get_running_loop()
         asked = _Asked(X, loop, loop.create_future())
@@ -100,7 +100,7 @@ class Gatherer:
         if solved is None:
             return [BusyError("what was learned last is being solved: ask again in a moment.")] * len(together)
         try:
-            X = together[0].X if len(together) == 1 else np.concatenate([asked.X for asked in together])
+            X = _joined([asked.X for asked in together])
             log_p = solved.snapshot.predict_log_proba(X)
         except Exception as error:
             if len(together) == 1:
@@ -108,6 +108,13 @@ class Gatherer:
             return [self._predict([asked])[0] for asked in together]  # whoever is to blame fails alone
         ends = np.cumsum([len(asked.X) for asked in together])
         return [(solved, part) for part in np.split(log_p, ends[:-1])]
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Put rows below rows: arrays of features, or lists of texts."""
+    if len(parts) == 1:
+        return parts[0]
+    return [text for part in parts for text in part] if isinstance(parts[0], list) else np.concatenate(parts)
 
 
 def _settle(together: list[_Asked], answers: list[Any]) -> None:

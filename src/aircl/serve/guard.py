@@ -26,7 +26,7 @@ LOG = logging.getLogger("aircl.serve")
 SCOPE_OF = {
     "/healthz": "", "/docs": "", "/openapi.json": "",
     "/predict": "predict", "/classes": "predict", "/expected-accuracy": "predict", "/metrics": "predict",
-    "/learn": "learn", "/forget": "learn",  # of whole classes: "admin", see `app`
+    "/learn": "learn", "/correct": "learn", "/forget": "learn",  # of whole classes: "admin", see `app`
     "/merge": "admin", "/versions": "admin", "/rollback": "admin",
 }  # fmt: skip
 

@@ -80,8 +80,8 @@ class Journal:
     >>> from tempfile import TemporaryDirectory
     >>> place = TemporaryDirectory()
     >>> journal = Journal(Path(place.name), "cats")
-    >>> journal.append([Entry(1, "key", b"digest", "{}", Change("forget-classes", ["cat"]))])
-    >>> [(number, change.labels) for number, change in journal.after(0)], journal.find("key")
+    >>> journal.append([Entry(1, "key", b"digest", "{}", Change("forget-classes", classes=["cat"]))])
+    >>> [(number, change.classes) for number, change in journal.after(0)], journal.find("key")
     ([(1, ['cat'])], (b'digest', '{}'))
     >>> journal.erase(1, keep_keys=100)
     >>> list(journal.after(0)), journal.find("key")

@@ -68,6 +68,13 @@ def parse(kind: type[Body], body: bytes) -> Body:
         raise HTTPException(422, "the body is not JSON.") from None
 
 
+def check_texts(texts: list[str], max_rows: int) -> list[str]:
+    """Return texts, if they are not too many."""
+    if not 0 < len(texts) <= max_rows:
+        raise RefusedError(f"{len(texts)} texts are sent; 1 to {max_rows} are possible.", 413 if texts else 422)
+    return texts
+
+
 def feature_rows(rows: list[Any], dtype: str, max_rows: int, width: int | None) -> Array:
     """Return one row, or a list of rows, as an array of the right width.
 

@@ -2,42 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Label = StrictBool | StrictInt | Annotated[StrictStr, Field(max_length=1000)]
-Rows = Annotated[
+Features = Annotated[
     list[list[Number]] | list[Number], Field(union_mode="left_to_right", description="One row of features, or many.")
 ]
+Texts = Annotated[list[StrictStr], Field(description="Instead of features, if the model has a backbone for them.")]
+Id = StrictInt | Annotated[StrictStr, Field(max_length=1000)]
+Ids = Annotated[list[Id], Field(description="What the rows are known by, if the model keeps a ledger.")]
 
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Predict(_Request):
+class _Rows(_Request):
+    features: Features | None = None
+    texts: Texts | None = None
+
+
+class Predict(_Rows):
     """Rows to predict."""
 
-    features: Rows
     top: Annotated[int, Field(strict=True, ge=1, le=100_000, description="How many classes per row, best first.")] = 1
 
 
-class Learn(_Request):
-    """Rows to learn, with one label each."""
-
-    features: Rows
+class _Labelled(_Rows):
     labels: list[Label]
     sample_weight: list[Number] | None = None
+    ids: Ids | None = None
 
 
-class Forget(_Request):
+class Learn(_Labelled):
+    """Rows to learn, with one label each."""
+
+    on_duplicate: Annotated[
+        Literal["error", "skip"], Field(description="What becomes of rows that the ledger has.")
+    ] = "error"
+
+
+class Correct(_Request):
+    """Rows as they were learned, and as they should have been; both by the same ids, and in one change."""
+
+    old: _Labelled
+    new: _Labelled
+
+
+class Forget(_Rows):
     """Rows to forget, as they were learned, or whole classes."""
 
-    features: Rows | None = None
     labels: list[Label] | None = None
     sample_weight: list[Number] | None = None
+    ids: Ids | None = None
     classes: list[Label] | None = None
     purge: Annotated[bool, Field(description="Remove older versions too: they hold what is forgotten.")] = False
 

@@ -66,6 +66,12 @@ class Service:
         """Rows that were learned or forgotten since what predictions use was solved."""
         return self.moment().rows - self._solved_rows
 
+    @property
+    def backbone(self) -> str | None:
+        """What makes features of texts; None if features are sent."""
+        backbone = self.moment().model.backbone
+        return None if backbone is None else str(getattr(backbone, "name", backbone))
+
     def status(self) -> dict[str, Any]:
         """Return how it is, without anything that was learned."""
         writer = self.writer
@@ -76,6 +82,7 @@ class Service:
             "read_only": writer is None,
             "version": self.moment().version,
             "features": getattr(self.moment().model, "n_features_in_", None),
+            "backbone": self.backbone,
             "solved": None if self.solved is None else self.solved.moment.version,
             "rows_behind": self.rows_behind,
         }
@@ -107,7 +114,7 @@ class WritingService(Service):
 
     def moment(self) -> Moment:
         """Return the model as it is now."""
-        return Moment(self._writer.model, self._writer.version, self._writer.rows)
+        return self._writer.moment
 
     def publish(self, moment: Moment, solved: Solved | None) -> None:
         """Have predictions use another solution, unless what it is made of may still be taken back."""
@@ -116,14 +123,14 @@ class WritingService(Service):
 
     def _predict_first(self, change: Change) -> None:
         """Count how well rows are predicted that are learned next."""
-        solved = self.solved
-        if change.kind != "learn" or solved is None or change.X is None or change.X.shape[1] != solved.width:
+        solved, rows = self.solved, change.rows
+        if change.kind != "learn" or solved is None or rows is None:
             return
         try:
-            right = solved.snapshot.predict(change.X) == np.asarray(change.labels)
+            right = solved.snapshot.predict(rows.X) == np.asarray(rows.labels)
         except ValueError:  # the model will say what is wrong with them
             return
-        self.progressive.extend(np.broadcast_to(right, len(change.X)).tolist())
+        self.progressive.extend(np.broadcast_to(right, len(rows.labels)).tolist())
 
     def close(self) -> None:
         """Make what waits, write a checkpoint, and end."""

@@ -44,8 +44,8 @@ class Solved:
         When it was solved.
     classes : list
         Labels, in the order of the columns of a prediction.
-    width : int
-        The number of features.
+    width : int or None
+        The number of features; None if rows are texts.
     expected : ExpectedAccuracy or None
         What to expect of it, if the model is calibrated.
     """
@@ -53,7 +53,7 @@ class Solved:
     snapshot: Snapshot
     moment: Moment
     classes: list[Any]
-    width: int
+    width: int | None
     expected: Any = None
 
 
@@ -68,7 +68,8 @@ def solve(moment: Moment) -> Solved | None:
     else:
         model.temperature_  # noqa: B018 (solves, and leaves nothing to be computed by a prediction)
     snapshot = model.snapshot()
-    return Solved(snapshot, moment, snapshot.classes_.tolist(), model.n_features_in_, expected)
+    width = model.n_features_in_ if model.backbone is None else None
+    return Solved(snapshot, moment, snapshot.classes_.tolist(), width, expected)
 
 
 class Solver:

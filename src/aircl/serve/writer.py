@@ -15,21 +15,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aircl.classifiers.analytic import AnalyticClassifier
 from aircl.classifiers.persistence import load_any
-from aircl.serve.changes import Change
+from aircl.engine import LedgerError
+from aircl.serve.changes import REFUSED, Change, HalfMadeError
 from aircl.serve.journal import Entry, Journal, StorageError
 from aircl.serve.settings import Settings
+from aircl.serve.solver import Moment
 from aircl.serve.versions import Directory
 
 LOG = logging.getLogger("aircl.serve")
-
-# What a model raises when it is asked for what is not possible; anything else is a fault or a lack of memory.
-REFUSED = (ValueError, TypeError)
 
 # After a failure, the disk is looked at again this often, and by every change.
 RETRY_SECONDS = 5.0
@@ -62,7 +62,7 @@ class Job:
 
     Attributes
     ----------
-    kind : {"learn", "forget", "forget-classes", "merge", "rollback"}
+    kind : {"learn", "forget", "correct", "forget-classes", "merge", "rollback"}
     key : str or None
         By which a repeated request is known.
     request : tuple of bytes
@@ -117,11 +117,8 @@ class Writer:
 
     Attributes
     ----------
-    model : AnalyticClassifier
-    version : int
-        The last change that is in the model.
-    rows : int
-        Rows that were learned or forgotten since the start.
+    moment : Moment
+        The model, the last change that is in it, and the rows that were learned or forgotten since the start.
     problem : str or None
         Why changes cannot be made durable at the moment.
     settled : bool
@@ -135,17 +132,21 @@ class Writer:
         self._queue: queue.Queue[Job | None] = queue.Queue(maxsize=settings.max_waiting)
         self._thread = threading.Thread(target=self._run, name="aircl-writer", daemon=True)
         self.catalogue = directory.read()
-        self.rows = 0
         self.problem: str | None = None
         self.settled = True
+        self._half_made: Job | None = None  # a change that was refused too late
         self._due: float | None = None  # when a checkpoint is
         self._uncheckpointed = 0  # rows
         self._journal: Journal | None = None
-        self.model: AnalyticClassifier
-        self.version: int
+        self.moment: Moment
         self._recover()
 
     # -- from outside --
+    @property
+    def model(self) -> AnalyticClassifier:
+        """The model, which only the writer changes."""
+        return self.moment.model
+
     def start(self) -> None:
         """Begin to take changes."""
         self._thread.start()
@@ -183,9 +184,14 @@ class Writer:
                     self._checkpoint()
             except Exception as error:  # whatever it is, the disk knows what was answered
                 self._fail(error)
+                with suppress(OSError, ValueError):
+                    self._recover()
+                unknown = BusyError("it is not known whether the change was made: ask again by its key.")
                 for job in group:
                     if not job.done.done():
-                        job.settle(BusyError("it is not known whether the change was made: ask again by its key."))
+                        job.settle(RefusedError(str(error)) if job is self._half_made else unknown)
+                self._half_made = None
+                self._after()
 
     def _take(self) -> tuple[list[Job], bool]:
         """Return the changes that wait, and whether to end; wait for the first one, or until a checkpoint is due."""
@@ -254,7 +260,7 @@ class Writer:
             for job in jobs:
                 job.settle(StorageError(f"changes cannot be made at the moment: {self.problem}"))
             return
-        numbers = range(self.version + 1, self.version + 1 + len(jobs))
+        numbers = range(self.moment.version + 1, self.moment.version + 1 + len(jobs))
         answers = [{"version": number, "rows": job.n_rows} for job, number in zip(jobs, numbers, strict=True)]
         try:
             journal.append(
@@ -267,18 +273,19 @@ class Writer:
             made = []
             for job, number, answer in zip(jobs, numbers, answers, strict=True):
                 try:
-                    self._apply(job)
+                    self._apply(job, number)
                 except RefusedError as refused:
                     journal.remove([number])
+                    self.moment = replace(self.moment, version=number)
                     job.settle(refused)
-                except Exception:
+                except Exception as error:
                     journal.remove([number])  # it was never answered; what the model has of it, the disk will say
+                    self._half_made = job if isinstance(error, HalfMadeError) else None
                     raise
                 else:
                     made.append((job, answer))
                     if not by_checkpoint:
                         job.settle(answer)
-                self.version = number
             if by_checkpoint and made:
                 self._checkpoint(made[-1][0])
             self.settled = True
@@ -291,28 +298,30 @@ class Writer:
                 if not job.done.done():
                     job.settle(StorageError(str(error)))
 
-    def _apply(self, job: Job) -> None:
+    def _apply(self, job: Job, number: int) -> None:
         """Change the model; what it refuses leaves it as it was."""
-        began = time.monotonic()
+        began, model = time.monotonic(), self.model
         try:
             if job.change is not None:
                 self._before(job.change)
-                job.change.apply(self.model)
+                job.change.apply(model)
             elif job.file is not None:
-                self.model.merge(load_any(job.file))
+                model.merge(load_any(job.file))
             else:
                 assert job.version is not None
-                self.model = self._directory.load(self.catalogue.find(job.version))
+                model = self._directory.load(self.catalogue.find(job.version))
         except LookupError as error:
             raise RefusedError(str(error), 404) from error
+        except LedgerError as error:
+            raise RefusedError(str(error), 409) from error
         except REFUSED as error:
             raise RefusedError(str(error)) from error
-        self.rows += job.n_rows
+        self.moment = Moment(model, number, self.moment.rows + job.n_rows)
         self._uncheckpointed += max(1, job.n_rows)
         if self._due is None:
             self._due = time.monotonic() + self._settings.checkpoint_seconds
         took = round(time.monotonic() - began, 4)
-        fields = {"kind": job.kind, "version": self.version + 1, "rows": job.n_rows, "seconds": took}
+        fields = {"kind": job.kind, "version": number, "rows": job.n_rows, "seconds": took}
         LOG.info("change", extra={"fields": fields})
 
     # -- what is on the disk --
@@ -321,10 +330,10 @@ class Writer:
         try:
             if job is not None and job.kind == "rollback":
                 assert job.version is not None
-                version = self._directory.again(self.catalogue.find(job.version), self.version)
+                version = self._directory.again(self.catalogue.find(job.version), self.moment.version)
             else:
                 reason = "checkpoint" if job is None or job.kind == "learn" else job.kind
-                version = self._directory.save(self.model, self.version, reason)
+                version = self._directory.save(self.model, self.moment.version, reason)
             keep = 1 if job is not None and job.purge else self._settings.keep_versions
             versions = (*self.catalogue.versions, version)[-keep:]
             catalogue = replace(self.catalogue, versions=versions)
@@ -368,7 +377,8 @@ class Writer:
                 except REFUSED:  # as it was before the kill, and not answered yet
                     refused.append(number)
                 version, rows = number, rows + change.n_rows
-            self.catalogue, self.model, self.version, self.settled = catalogue, model, version, True
+            known = self.moment.rows if hasattr(self, "moment") else 0
+            self.catalogue, self.moment, self.settled = catalogue, Moment(model, version, known), True
             journal.remove(refused)
             journal.remove_unmade(catalogue.current.version)
         except BaseException:
