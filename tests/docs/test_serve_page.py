@@ -70,7 +70,7 @@ def test_every_route_is_on_the_page_with_its_scope(tmp_path):
     from aircl import AIRClassifier
 
     directory = Directory(tmp_path / "s")
-    directory.make(AIRClassifier())
+    directory.make(AIRClassifier(ledger=True))
     with serving(directory, Settings()) as service:
         paths = make_app(service, Tokens(tmp_path / "t")).app.openapi()["paths"]
     told = dict(re.findall(r"^\| `(?:GET|POST) (/[\w-]+)`.*? \| (\w+) \|", PAGE, re.MULTILINE))
