@@ -223,7 +223,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return images
         else:
             place = next((i for i, value in enumerate(values) if not isinstance(value, str)), 0)
-            given = f"a {type(values[place]).__name__} as sample {place + 1} of {len(values)}"
+            which = "the first" if place == 0 else f"number {place + 1}"
+            given = f"a {type(values[place]).__name__} as {which} of {len(values)} samples"
         raise ValueError(f"{self.backbone_.name} takes {' or '.join(kinds)}, got {given}. {_ADVICE}")
 
     @property

@@ -11,7 +11,7 @@ from PIL import Image
 
 from aircl import AIRClassifier
 from aircl.backbones import BackboneEntry
-from aircl.raw import FrozenBackbone
+from aircl.raw.frozen import FrozenBackbone
 
 
 def assert_same(path, reference):
@@ -108,7 +108,8 @@ def test_wrong_usage(options, hint, parts, run):
 
 
 @pytest.mark.slow
-def test_two_workers_of_dask_write_the_file_of_one_process_of_joblib(parts, digits, run):
+def test_two_workers_of_dask_write_the_file_of_one_process_of_joblib(parts, digits, run, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     run("learn", "*.npz", "--label", "y", "--gamma", 0.1, "--engine", "dask", "--workers", 2, "-o", "m")
     assert_same("m", AIRClassifier(0.1).fit(*digits[:2]))
     run("learn", "*.npz", "--label", "y", "--gamma", 0.1, "--engine", "joblib", "--workers", 1, "-o", "one")

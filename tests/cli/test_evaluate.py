@@ -55,4 +55,6 @@ def test_problems(model, run, digits, files):
     assert "its labels are not integers" in run("evaluate", "model", "words.npz", "--label", "y", code=1).stderr
     np.savez("none.npz", X=digits[2][:0], y=digits[3][:0])
     assert "nothing to evaluate" in run("evaluate", "model", "none.npz", "--label", "y", code=1).stderr
-    run("evaluate", "model", "test.csv", code=2)
+    AIRClassifier().fit(digits[2], digits[3]).save("unknown")  # it does not know its label
+    np.savez("rows.npz", X=digits[2], z=digits[3])
+    assert "--label" in run("evaluate", "unknown", "rows.npz", code=2).stderr

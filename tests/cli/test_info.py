@@ -19,6 +19,7 @@ def test_json_holds_what_the_classifier_says(files, run):
     assert info.pop("feature_names") == [f"px{i}" for i in range(64)]
     assert info.pop("gamma") == {"parameter": "auto", "value": model.gamma_}
     assert info.pop("expansion")["name"] == "RandomReLU"
+    assert [event["did"] for event in info.pop("history")] == ["learned"]
     assert info == {
         "model": "m",
         "class": "AIRClassifier",
@@ -31,6 +32,7 @@ def test_json_holds_what_the_classifier_says(files, run):
         "backbone": None,
         "bytes": model.nbytes_,
         "lineage": 1,
+        "ledger": None,
         "rows": 310,
     }
 

@@ -102,10 +102,11 @@ def test_labels_are_read_in_the_models_type(tmp_path, run, monkeypatch):
 
 
 def test_what_cannot_be_forgotten(parts, run):
+    (parts / "unlabelled.csv").write_text("a,b\n1,2\n")
     assert "no class 'cat'" in run("forget", "0", "--class", "cat", "-o", "x", code=1).stderr
     assert "train.npz, rows 1 to" in run("forget", "1", "train.npz", "--label", "y", "-o", "x", code=1).stderr
     run("forget", "0", "-o", "x", code=2)
-    run("forget", "0", "0.npz", "-o", "x", code=2)
+    assert "no column 'y' for --label" in run("forget", "0", "unlabelled.csv", "-o", "x", code=1).stderr
     run("forget", "0", "0.npz", "--label", "y", "--class", 1, "-o", "x", code=2)
     run("learn", "0.npz", "--label", "y", "--method", "acil", "-o", "acil")
     assert ACILClassifier.load("acil").store == "shared"

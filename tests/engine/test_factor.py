@@ -1,5 +1,7 @@
 """A factor is a function of A_y alone, loses nothing, and can be taken apart again."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -87,10 +89,16 @@ def test_a_factor_is_grouped_without_a_loss(rows):
     np.testing.assert_allclose(factor(grouped(R)), R, atol=1e-9)
 
 
-def test_groups_are_factors_of_their_rows():
-    X = np.random.default_rng(0).normal(size=(2 * GROUP + 3, 40))
-    expected = [factor(X[:GROUP]), factor(X[GROUP : 2 * GROUP]), factor(X[2 * GROUP :])]
-    np.testing.assert_allclose(grouped(X), np.concatenate(expected), atol=1e-12)
+@pytest.mark.parametrize("n", [GROUP + 1, 2 * GROUP + 3])
+def test_groups_have_the_second_moments_of_their_rows_and_none_of_the_rows(n):
+    X = np.random.default_rng(0).normal(size=(n, 40))
+    k = -(-n // GROUP)
+    for start, stop in pairwise(n * group // k for group in range(k + 1)):
+        R = grouped(X)[start:stop]
+        assert 2 <= len(R) <= GROUP
+        np.testing.assert_allclose(moments(R), moments(X[start:stop]), atol=1e-10)
+        alike = R @ X.T / (np.linalg.norm(R, axis=1)[:, None] * np.linalg.norm(X, axis=1))
+        assert np.abs(alike).max() < 0.9
 
 
 @pytest.mark.parametrize("duplicates", [0, 5])

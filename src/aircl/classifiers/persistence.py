@@ -98,8 +98,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
     if "ledger" in parameters:
         parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
-    if not isinstance(backbone := parameters.get("backbone"), str | None):
-        parameters["backbone"] = {"object": type(backbone).__name__}
+    if (backbone := parameters.pop("backbone", None)) is not None:
+        parameters["backbone"] = backbone if isinstance(backbone, str) else {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
     fitted = None if learner is None else learner.state.inputs.expansion_
     header: dict[str, Any] = {
@@ -130,7 +130,7 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
-        "columns": state.inputs.columns_,
+        "history": state.inputs.history_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
@@ -138,6 +138,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
     if state.ledger is not None:
         header["learned"]["ledger"] = state.ledger.header()
         arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}
+    if state.inputs.columns_ is not None:
+        header["learned"]["columns"] = state.inputs.columns_
     return header, arrays
 
 
@@ -181,7 +183,7 @@ def _unpack(
         return classifier
     noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
     noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
-    noted["columns_"] = learned.get("columns")
+    noted |= {"columns_": learned.get("columns"), "history_": learned.get("history")}
     if (used := parameters.get("backbone")) is not None:
         if noted["backbone_"] is None:
             raise FileError("the file has a backbone without a fingerprint.")

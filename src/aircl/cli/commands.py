@@ -13,6 +13,7 @@ from aircl import __version__
 from aircl.cli import console
 from aircl.cli.cache import cache
 from aircl.cli.check_method import check_method
+from aircl.cli.diff import diff
 from aircl.cli.evaluate import evaluate
 from aircl.cli.export import export
 from aircl.cli.export_rows import export_rows
@@ -39,6 +40,7 @@ for command in (
     merge,
     forget,
     info,
+    diff,
     export,
     features,
     weights,

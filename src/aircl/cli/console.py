@@ -116,6 +116,7 @@ class Reading:
     def __init__(self, sources: Sequence[Source], quiet: bool) -> None:
         self.sources, self.quiet = sources, quiet
         self.rows = 0
+        self.rows_of = [0] * len(sources)
         self._began = time.perf_counter()
         self._fed = 0.0
         for source in sources:
@@ -164,6 +165,7 @@ class Reading:
                         rows = f"rows {batch.start + 1} to {batch.start + len(batch.X)}"
                         raise InputError(f"{source.path}, {rows}: {error}") from error
                     self.rows += len(batch.X)
+                    self.rows_of[number - 1] += len(batch.X)
                     self._fed = time.perf_counter() - began
                     progress.update(task, completed=self.rows, rate=self.rate)
 

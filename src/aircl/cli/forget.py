@@ -37,6 +37,7 @@ from aircl.cli.options import (
     SampleWeight,
     Text,
 )
+from aircl.cli.provenance import Note, record
 from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output
 
@@ -64,6 +65,7 @@ def forget(
     sample_weight: SampleWeight = None,
     ledger_key: LedgerKey = None,
     device: Device = None,
+    note: Note = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -82,6 +84,7 @@ def forget(
             names = take_feature_names(classifier)
             asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
             forget_rows(classifier, files or [], asked, output, batch, quiet, device)
+        record(classifier, "forgot", note=note, rows=before - row_count(classifier))
         write_model(classifier, output)
     left = row_count(classifier)
     if json:

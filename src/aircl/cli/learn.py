@@ -37,6 +37,7 @@ from aircl.cli.options import (
     SampleWeight,
     Text,
 )
+from aircl.cli.provenance import Note, files_read, record
 from aircl.cli.sources import Asked, input_paths, open_sources, weight_files
 from aircl.storage.writing import check_output
 
@@ -171,6 +172,7 @@ def learn(
             help="Choose no gamma and solve nothing: a file for `aircl merge`, also if there are no rows.",
         ),
     ] = False,
+    note: Note = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
@@ -232,6 +234,10 @@ def learn(
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
         give_backbone(model, opened)
+        if statistics_only and note is not None:
+            record(model, "learned", note=note)  # the names of files are not for those who merge it
+        elif not statistics_only and command.known(reading.rows) != reading.rows:
+            record(model, "learned", note=note, files=files_read(sources, reading.rows_of))
         # A model that was begun without names stays without: nothing says that its columns were these.
         give_feature_names(model, sources[0].feature_names if is_new and names is None else names)
         if statistics_only:

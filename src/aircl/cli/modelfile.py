@@ -45,7 +45,7 @@ def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     if not hasattr(model, "feature_names_in_"):
         return None
     names = tuple(map(str, model.feature_names_in_))
-    _change_inputs(model, lambda inputs: inputs.with_names(None))
+    change_inputs(model, lambda inputs: inputs.with_names(None))
     return names
 
 
@@ -55,7 +55,8 @@ def inputs_of(model: Any) -> Any:
     return getattr(holder, "inputs", None)
 
 
-def _change_inputs(model: Any, change: Callable[[Any], Any]) -> None:
+def change_inputs(model: Any, change: Callable[[Any], Any]) -> None:
+    """Note something else about the rows of a model or an export, if it has seen some."""
     if hasattr(model, "_learner"):
         model._learner.change(lambda state: state.with_inputs(change(state.inputs)))
     elif hasattr(model, "_solved"):  # an export, which nobody else has
@@ -66,7 +67,7 @@ def give_feature_names(model: AnalyticClassifier, names: Iterable[str] | None) -
     """Set the feature names of a model that has learned something."""
     if names is not None and hasattr(model, "n_features_in_"):
         given = list(names)
-        _change_inputs(model, lambda inputs: inputs.with_names(given))
+        change_inputs(model, lambda inputs: inputs.with_names(given))
 
 
 def take_backbone(model: AnalyticClassifier) -> None:
@@ -74,7 +75,7 @@ def take_backbone(model: AnalyticClassifier) -> None:
     if model.backbone is not None:
         if hasattr(model, "set_params"):
             model.set_params(backbone=None)
-        _change_inputs(model, lambda inputs: inputs.with_(embedder_=None))
+        change_inputs(model, lambda inputs: inputs.with_(embedder_=None))
 
 
 def give_backbone(model: AnalyticClassifier, opened: Opened) -> None:
@@ -86,7 +87,7 @@ def give_backbone(model: AnalyticClassifier, opened: Opened) -> None:
         model.set_params(backbone=opened.backbone.name)
         embedder = embedding(opened.backbone.name, opened.backbone.fingerprint)
         noted |= {"embedder_": embedder, "backbone_": opened.backbone.noted}
-    _change_inputs(model, lambda inputs: inputs.with_(**noted))
+    change_inputs(model, lambda inputs: inputs.with_(**noted))
 
 
 def label_kind(model: AnalyticClassifier) -> LabelKind | None:

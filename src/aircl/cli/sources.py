@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from aircl.data.arrays import Source
     from aircl.data.arrays.generated import GeneratedSource
     from aircl.data.arrays.tables import Table
-    from aircl.raw import Columns, FrozenBackbone
+    from aircl.raw.columns import Columns
+    from aircl.raw.frozen import FrozenBackbone
 
 # Files that hold numbers only.
 _FEATURES_ONLY = (".npz", ".npy", ".safetensors")
@@ -172,7 +173,8 @@ class _Opening:
     def _tables(self, paths: list[Path]) -> list[Table]:
         """Open tables, as far as texts may be in them, and find out what their columns are where nobody has said."""
         from aircl.data.arrays.tables import TABLES
-        from aircl.raw import find_label, find_texts, open_table
+        from aircl.raw.columns import find_label, find_texts
+        from aircl.raw.tables import open_table
 
         asked = self.asked
         tables = [open_table(path) for path in paths if path.suffix.lower() in TABLES]
@@ -209,7 +211,7 @@ class _Opening:
         )
 
     def _columns(self, tables: list[Table]) -> Columns:
-        from aircl.raw import Columns
+        from aircl.raw.columns import Columns
 
         asked = self.asked
         label = asked.label if asked.labelled or asked.label is not None else None
@@ -222,8 +224,7 @@ class _Opening:
         return name if columns and all(name in names for names in columns) else None
 
     def _table(self, table: Table, columns: Columns) -> Source:
-        from aircl.raw import ImageTable, TextTable
-        from aircl.raw.tables import first_image
+        from aircl.raw.tables import ImageTable, TextTable, first_image
 
         columns.check(table)
         if columns.image is None:
@@ -259,8 +260,7 @@ class _Opening:
         import numpy as np
 
         from aircl.backbones.catalogue import takes
-        from aircl.raw import FunctionSource
-        from aircl.raw.functions import as_inputs, kind_of_sample
+        from aircl.raw.functions import FunctionSource, as_inputs, kind_of_sample
 
         sources: list[Source] = []
         for source in functions:
@@ -298,7 +298,7 @@ class _Opening:
     def _made(self, kind: Any, example: Any) -> FrozenBackbone:
         """Return the backbone, made once, and the model's if it has one."""
         from aircl.data.arrays import DataError
-        from aircl.raw import FrozenBackbone, default_backbone
+        from aircl.raw.frozen import FrozenBackbone, default_backbone
 
         if self.frozen is not None:
             if self.frozen.kind != kind:
@@ -330,7 +330,7 @@ class _Opening:
 def _column_names(paths: list[Path]) -> list[list[str]]:
     """Return the columns of tables; files that have none are in the way of ids that are only remembered."""
     from aircl.data.arrays.tables import TABLES
-    from aircl.raw import open_table
+    from aircl.raw.tables import open_table
 
     return [open_table(path).columns if path.suffix.lower() in TABLES else [] for path in paths]
 

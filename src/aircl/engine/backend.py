@@ -33,6 +33,9 @@ SHORT_RUN = 64
 # wake up a second thread for them, which takes longer than the sum.
 PACKED_PIECE = 2**13
 
+# Up to so many rows, what NumPy does around a QR decomposition takes longer than the decomposition.
+SMALL_QR = 32
+
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -261,10 +264,17 @@ class NumpyBackend:
         return eigenvalues, V
 
     def qr(self, A: Array) -> tuple[Array, Array]:
-        """Return Q and R of A = QR, R upper triangular with a diagonal >= 0; A may be a stack of matrices."""
-        Q, R = np.linalg.qr(A)
-        signs = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
-        return Q * signs[..., None, :], R * signs[..., :, None]
+        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64, perhaps a stack."""
+        if A.ndim == 3:
+            parts = [self.qr(matrix) for matrix in A]
+            return np.stack([Q for Q, _ in parts]), np.stack([diagonal for _, diagonal in parts])
+        if len(A) > SMALL_QR or A.shape[1] > len(A):
+            Q, R = np.linalg.qr(A)
+        else:
+            R, tau, *_ = lapack.dgeqrf(A)
+            Q, *_ = lapack.dorgqr(R, tau)
+        diagonal = R.diagonal()
+        return Q * np.where(diagonal < 0, -1.0, 1.0), np.abs(diagonal)
 
     def cholesky(self, A: Array, shift: float) -> Array | None:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""

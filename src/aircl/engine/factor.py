@@ -10,6 +10,7 @@ row up to a rotation of all, and for one or two samples, or non-negative sparse 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,9 @@ def factor(X: Array) -> Array:
         return X
     make = _directions if n <= GROUP + 1 else _directions.__wrapped__
     D, H = make(X.shape[1], n, backend.dtype(X), backend)
-    Q, T = backend.qr(backend.double(X @ D))
+    Q, diagonal = backend.qr(backend.double(X @ D))
     null = 8 * np.finfo(backend.dtype(X)).eps * n * float(backend.square(X).sum()) ** 0.5
-    if backend.to_numpy(backend.square(T).sum(1)).min() <= null**2:
+    if float(diagonal.min()) <= null:
         # Directions that X does not have come out at rounding level, far below any that it has.
         R = backend.cast(Q.T, X.dtype) @ X
         kept = R[backend.square(R).sum(1) > null**2]
@@ -53,17 +54,17 @@ def factor(X: Array) -> Array:
 
 
 def grouped(X: Array) -> Array:
-    """Return rows with the same X'X: every 16 rows replaced by their factor, the last 17 if one is left. O(16 n f)."""
-    backend, whole = backend_of(X), len(X) // GROUP * GROUP
-    if whole == len(X) - 1:
-        whole = max(whole - GROUP, 0)
-    if whole == 0:
+    """Return rows with the same X'X: groups of at most 16 rows, as even as possible, each by its factor. O(16 n f)."""
+    n, f, backend = len(X), X.shape[1], backend_of(X)
+    n_groups = -(-n // GROUP)
+    if n_groups <= 1:
         return factor(X)
-    groups = X[:whole].reshape(-1, GROUP, X.shape[1])
-    D, H = _directions(X.shape[1], GROUP, backend.dtype(X), backend)
-    Q, _ = backend.qr(backend.double(groups @ D))
-    R = (backend.cast(H @ Q.swapaxes(1, 2), X.dtype) @ groups).reshape(whole, X.shape[1])
-    return R if whole == len(X) else backend.concatenate([R, factor(X[whole:])])
+    dtype = backend.dtype(X)
+    XD, R = backend.double(X @ _directions(f, GROUP, dtype, backend)[0]), backend.empty((n, f), dtype)
+    for start, stop in pairwise(n * group // n_groups for group in range(n_groups + 1)):
+        Q, _ = backend.qr(XD[start:stop, : stop - start])
+        R[start:stop] = backend.cast(_directions(f, stop - start, dtype, backend)[1] @ Q.T, X.dtype) @ X[start:stop]
+    return R
 
 
 def without_rows(R: Array, X: Array) -> Array:

@@ -102,15 +102,11 @@ class SecondMoment:
         return self.with_packed_rows(X)
 
     def _appended(self, X: Array) -> SecondMoment:
-        """Add rows; those of the last group that is not full yet are grouped again with them."""
+        """Add rows; few of them join the last ones, as one row alone would stay as it is."""
         rows = self.rows
-        if rows and not isinstance(last := rows[-1], OnDisk):
-            tail = len(last) % GROUP
-            if tail + len(X) == 1:  # one row alone would stay as it is
-                tail = min(len(last), GROUP)
-            if tail:
-                rows = (*rows[:-1], last[:-tail]) if len(last) > tail else rows[:-1]
-                X = self.space.backend.concatenate([last[-tail:], X])
+        if rows and not isinstance(last := rows[-1], OnDisk) and (len(X) == 1 or len(last) + len(X) <= GROUP):
+            rows = (*rows[:-1], last[:-GROUP]) if len(last) > GROUP else rows[:-1]
+            X = self.space.backend.concatenate([last[-GROUP:], X])
         return replace(self, rows=(*rows, grouped(X)), is_sealed=False)
 
     def plus_moment(self, other: SecondMoment) -> SecondMoment:

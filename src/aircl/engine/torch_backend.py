@@ -266,10 +266,10 @@ class TorchBackend:
         return eigenvalues, V
 
     def qr(self, A: Tensor) -> tuple[Tensor, Tensor]:
-        """Return Q and R of A = QR, R upper triangular with a diagonal >= 0; A may be a stack of matrices."""
+        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64, perhaps a stack."""
         Q, R = torch.linalg.qr(A)
-        signs = torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(A.dtype)
-        return Q * signs[..., None, :], R * signs[..., :, None]
+        diagonal = R.diagonal(dim1=-2, dim2=-1)
+        return Q * torch.where(diagonal < 0, -1.0, 1.0).to(A.dtype)[..., None, :], diagonal.abs()
 
     def cholesky(self, A: Tensor, shift: float) -> Tensor | None:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""

@@ -31,7 +31,7 @@ class Columns:
 
     Examples
     --------
-    >>> from aircl.raw import Columns
+    >>> from aircl.raw.columns import Columns
     >>> Columns(label="category", text=("subject", "body"), id="ticket").names
     ['subject', 'body', 'category', 'ticket']
     """
@@ -78,7 +78,7 @@ def find_label(columns: Sequence[str]) -> str | None:
 
     Examples
     --------
-    >>> from aircl.raw import find_label
+    >>> from aircl.raw.columns import find_label
     >>> find_label(["text", "category"]), find_label(["text", "label", "class"])
     ('category', None)
     """
@@ -105,7 +105,7 @@ def find_texts(table: Table, others: Sequence[str | None]) -> tuple[str, ...]:
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from aircl.data.arrays.tables import DelimitedTable
-    >>> from aircl.raw import find_texts
+    >>> from aircl.raw.columns import find_texts
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("text,category\nwhere is my card,card\n")
     ...     find_texts(DelimitedTable(Path(folder, "a.csv")), ["category"])

@@ -67,7 +67,8 @@ class EncodedSource(Source):
 
     >>> from pathlib import Path
     >>> from aircl.data.samples import Texts
-    >>> from aircl.raw import EncodedSource, FrozenBackbone
+    >>> from aircl.raw.encoded import EncodedSource
+    >>> from aircl.raw.frozen import FrozenBackbone
     >>> from aircl.raw.encoded import Block
     >>> class Questions(EncodedSource):
     ...     path = Path("questions")

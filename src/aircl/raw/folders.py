@@ -71,7 +71,7 @@ def open_folder(folder: Path, *, labelled: bool) -> tuple[list[str], Array | Non
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from aircl.raw import open_folder
+    >>> from aircl.raw.folders import open_folder
     >>> with TemporaryDirectory() as folder:
     ...     for name in ("cat", "dog"):
     ...         Path(folder, name).mkdir()

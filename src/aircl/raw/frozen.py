@@ -24,7 +24,7 @@ def default_backbone(kind: Kind) -> str:
 
     Examples
     --------
-    >>> from aircl.raw import default_backbone
+    >>> from aircl.raw.frozen import default_backbone
     >>> default_backbone("texts"), default_backbone("images")
     ('wordllama', 'efficientnet-lite0')
     """
@@ -49,7 +49,7 @@ class FrozenBackbone:
 
     Examples
     --------
-    >>> from aircl.raw import FrozenBackbone
+    >>> from aircl.raw.frozen import FrozenBackbone
     >>> frozen = FrozenBackbone.create("char-ngrams", "texts", ["where is my card"])
     >>> frozen.width, frozen.network(["where is my card"]).name
     (1024, 'char-ngrams')

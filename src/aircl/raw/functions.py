@@ -26,7 +26,8 @@ class FunctionSource(EncodedSource):
     Examples
     --------
     >>> from aircl.data.arrays.generated import GeneratedSource
-    >>> from aircl.raw import FrozenBackbone, FunctionSource
+    >>> from aircl.raw.frozen import FrozenBackbone
+    >>> from aircl.raw.functions import FunctionSource
     >>> def visits():
     ...     yield ["where is my card", "which rate"], ["card", "rate"]
     >>> backbone = FrozenBackbone.create("char-ngrams", "texts", None)

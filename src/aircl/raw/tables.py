@@ -30,7 +30,7 @@ def open_table(path: Path) -> Table:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from aircl.raw import open_table
+    >>> from aircl.raw.tables import open_table
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.jsonl").write_text('{"text": "where is my card", "intent": "card"}\n')
     ...     open_table(Path(folder, "a.jsonl")).columns
@@ -132,7 +132,9 @@ class TextTable(_TableSource):
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from aircl.raw import Columns, FrozenBackbone, TextTable, open_table
+    >>> from aircl.raw.columns import Columns
+    >>> from aircl.raw.frozen import FrozenBackbone
+    >>> from aircl.raw.tables import TextTable, open_table
     >>> backbone = FrozenBackbone.create("char-ngrams", "texts", None)
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("text,intent\nwhere is my card,card\n")
@@ -166,7 +168,9 @@ class ImageTable(_TableSource):
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from PIL import Image
-    >>> from aircl.raw import Columns, FrozenBackbone, ImageTable, open_table
+    >>> from aircl.raw.columns import Columns
+    >>> from aircl.raw.frozen import FrozenBackbone
+    >>> from aircl.raw.tables import ImageTable, open_table
     >>> with TemporaryDirectory() as folder:
     ...     Image.new("L", (4, 3), 255).save(Path(folder, "a.png"))
     ...     _ = Path(folder, "a.csv").write_text("photo,label\na.png,cat\n")
