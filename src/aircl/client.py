@@ -97,7 +97,7 @@ class Client:
         """
         return np.array([entry["label"] for entry in self.ask(X)["predictions"]])
 
-    def ask(self, X: Any, *, top: int = 1) -> dict[str, Any]:
+    def ask(self, X: Any, *, top: int = 1, confidence: float = 0.0) -> dict[str, Any]:
         """Return predictions as the service tells them, with probabilities, `version` and `rows_behind`.
 
         Parameters
@@ -105,12 +105,14 @@ class Client:
         X : array-like of shape (n_samples, n_features), or list of str
         top : int, default=1
             Classes per row.
+        confidence : float, default=0
+            The least probability of an answer: below it, the label of a row is None.
 
         Returns
         -------
         answer : dict
         """
-        return self._send("POST", "/predict", {**_rows(X), "top": top})
+        return self._send("POST", "/predict", {**_rows(X), "top": top, "confidence": confidence})
 
     # -- changes --
     def learn(

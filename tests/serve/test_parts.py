@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import threading
 
 import numpy as np
@@ -17,6 +18,7 @@ from aircl.serve.solver import Moment, solve
 from aircl.serve.tokens import add_token, read_tokens, remove_token
 from aircl.serve.versions import Directory
 from aircl.serve.writer import BusyError
+from aircl.storage.errors import InputError
 
 X, Y = np.eye(3), ["cat", "dog", "owl"]
 
@@ -161,6 +163,26 @@ def test_a_damaged_list_is_refused(text, place):
     (place.path / "service.json").write_text(text)
     with pytest.raises(ValueError, match=r"service\.json"):
         place.read()
+
+
+def test_damaged_files_are_refused_or_read(place, tmp_path):
+    """Bytes that are changed at random: an error of our own, or what can be used."""
+    rng, refused = random.Random(0), 0
+    add_token(place.path / "tokens.json", "app", ("predict", "learn"))
+    for name, read in (("service.json", place.read), ("tokens.json", lambda: read_tokens(place.path / "tokens.json"))):
+        path = place.path / name
+        good = path.read_bytes()
+        for _ in range(100):
+            content = bytearray(good)
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(content))
+                content[at : at + rng.choice((0, 1, 9))] = rng.choice((b"", b"\xff", b"[", b'"', b"-1", b"null", b"{}"))
+            path.write_bytes(content)
+            try:
+                read()
+            except InputError:
+                refused += 1
+    assert refused > 100
 
 
 # -- client and command line --

@@ -63,7 +63,7 @@ def _add_reading(app: FastAPI, service: Service, metrics: Metrics) -> None:
         answer = {
             "version": solved.moment.version,
             "rows_behind": service.rows_behind,
-            "predictions": _predictions(solved, log_p, asked.top),
+            "predictions": _predictions(solved, log_p, asked.top, asked.confidence),
         }
         return Response(to_json(answer), media_type="application/json")
 
@@ -128,8 +128,8 @@ async def _first_solution(service: Service) -> Solved:
     return solved
 
 
-def _predictions(solved: Solved, log_p: Array, top: int) -> list[dict[str, Any]]:
-    """Return the best classes of every row."""
+def _predictions(solved: Solved, log_p: Array, top: int, confidence: float) -> list[dict[str, Any]]:
+    """Return the best classes of every row; no label if the best one is not likely enough."""
     rows = np.arange(len(log_p))[:, None]
     best = log_p.argmax(axis=1)[:, None] if top == 1 else np.argsort(-log_p, axis=1, kind="stable")[:, :top]
     p = np.exp(log_p[rows, best])
@@ -140,7 +140,10 @@ def _predictions(solved: Solved, log_p: Array, top: int) -> list[dict[str, Any]]
             for column, value in zip(columns, values, strict=True)
             if value > 0 or column == columns[0]
         ]
-        answers.append(entries[0] if top == 1 else {**entries[0], "top": entries})
+        answer = dict(entries[0]) if top == 1 else {**entries[0], "top": entries}
+        if answer["probability"] < confidence:
+            answer["label"] = None
+        answers.append(answer)
     return answers
 
 

@@ -29,6 +29,9 @@ class Predict(_Rows):
     """Rows to predict."""
 
     top: Annotated[int, Field(strict=True, ge=1, le=100_000, description="How many classes per row, best first.")] = 1
+    confidence: Annotated[
+        Number, Field(ge=0, le=1, description="The least probability of an answer: below it, the label is null.")
+    ] = 0.0
 
 
 class _Labelled(_Rows):
