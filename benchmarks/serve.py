@@ -193,7 +193,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         arguments.directory = f"{folder}/service"
-        model = AIRClassifier(store=arguments.store, expansion=RandomReLU(BUFFER, random_state=0))
+        model = AIRClassifier(store=arguments.store, expansion=RandomReLU(BUFFER, random_state=0), calibrate=False)
         Directory(Path(arguments.directory)).make(model, "float32")
         command = [sys.executable, __file__, "--serve", arguments.directory]
         command += ["--no-journal"] if arguments.no_journal else []

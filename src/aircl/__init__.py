@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ACILClassifier,
         AEFOCLClassifier,
         AIRClassifier,
+        Decisions,
         DSALClassifier,
         FeCAMClassifier,
         FileError,
@@ -39,6 +40,7 @@ __all__ = [
     "AIRClassifier",
     "Client",
     "DSALClassifier",
+    "Decisions",
     "Embedding",
     "FeCAMClassifier",
     "FileError",
@@ -62,8 +64,8 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
-        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier FeCAMClassifier FileError "
-        "GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
+        "classifiers": "ACILClassifier AEFOCLClassifier AIRClassifier DSALClassifier Decisions FeCAMClassifier "
+        "FileError GKEALClassifier NCMClassifier RanPACClassifier RecursiveACILClassifier SLDAClassifier Snapshot "
         "load_export",
         "embedding": "Embedding",
         "engine": "GammaPath LedgerError LedgerWarning StoreError",

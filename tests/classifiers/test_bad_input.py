@@ -13,10 +13,13 @@ from aircl import ACILClassifier, AIRClassifier
 from aircl.engine import StoreError
 from aircl.expansion import RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 F = 6
 STORES = ("per-class", "shared", "pooled")
 LEARNERS = {
-    f"{cls.__name__}-{store}": cls(store=store, gamma=0.5)
+    f"{cls.__name__}-{store}": cls(store=store, gamma=0.5, **PAPER)
     for cls in (AIRClassifier, ACILClassifier)
     for store in STORES
 }
@@ -156,15 +159,15 @@ def test_a_failing_fit_leaves_what_was_learned_before(learner, batch, phrase):
 @every_store
 @every_bad_batch
 def test_a_bad_first_batch_leaves_the_learner_unfitted(store, batch, phrase):
-    clf = AIRClassifier(store=store, gamma=0.5)
+    clf = AIRClassifier(store=store, gamma=0.5, **PAPER)
     with pytest.raises(ValueError, match=phrase):
         clf.partial_fit(**batch)
-    assert vars(clf) == vars(AIRClassifier(store=store, gamma=0.5))
+    assert vars(clf) == vars(AIRClassifier(store=store, gamma=0.5, **PAPER))
     with pytest.raises(NotFittedError):
         clf.predict(X8)
     X, y = rows(20, 2)
     wider, words = np.hstack([X, X[:, :2] ** 2]), np.array(["x", "y", "z"])[y]  # another width, labels of another type
-    fresh = AIRClassifier(store=store, gamma=0.5).partial_fit(wider, words)
+    fresh = AIRClassifier(store=store, gamma=0.5, **PAPER).partial_fit(wider, words)
     assert_same_statistics(clf.partial_fit(wider, words), fresh)
 
 
@@ -202,7 +205,7 @@ def test_a_batch_that_contradicts_the_past_changes_nothing(learner, batch, phras
 @every_store
 def test_labels_keep_the_type_of_the_first_batch(store, first, then):
     X, _ = rows(10, 3, classes=(0, 1))
-    clf, twin = (AIRClassifier(1.0, store=store).partial_fit(X, np.tile(first, 5)) for _ in range(2))
+    clf, twin = (AIRClassifier(1.0, store=store, **PAPER).partial_fit(X, np.tile(first, 5)) for _ in range(2))
     with pytest.raises(ValueError, match="y holds numbers"):
         clf.partial_fit(X, np.tile(then, 5))
     assert_same_statistics(clf.partial_fit(X, np.tile(first, 5)), twin.partial_fit(X, np.tile(first, 5)))
@@ -222,18 +225,20 @@ def test_large_rows_do_not_overflow_a_float32_learner(learner, value, dtype):
 
 
 def test_a_first_float32_batch_that_overflows_leaves_the_learner_unfitted():
-    clf = AIRClassifier(0.5)
+    clf = AIRClassifier(0.5, **PAPER)
     for method in (clf.fit, clf.partial_fit):
         with pytest.raises(ValueError, match=r"in float32 .* Scale the features down"):
             method(**with_cell(1e30, np.float32))
-        assert vars(clf) == vars(AIRClassifier(0.5))
+        assert vars(clf) == vars(AIRClassifier(0.5, **PAPER))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 @every_store
 def test_a_bad_batch_behind_an_expansion_changes_nothing(store, value):
     clf, twin = (
-        AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=0)).partial_fit(*rows(30, 0))
+        AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=0), calibrate=False).partial_fit(
+            *rows(30, 0)
+        )
         for _ in range(2)
     )
     with pytest.raises(ValueError, match=r"NaN|infinity|Scale the features down"):
@@ -243,7 +248,7 @@ def test_a_bad_batch_behind_an_expansion_changes_nothing(store, value):
 
 @every_store
 def test_a_bad_first_batch_leaves_no_expansion_behind(store):
-    clf = AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=0))
+    clf = AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=0), calibrate=False)
     before = dict(vars(clf))
     with pytest.raises(ValueError, match="Scale the features down"):
         clf.partial_fit(**with_cell(1e200))
@@ -273,7 +278,7 @@ BAD_PARAMETERS = {
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("bad", "phrase"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
 def test_a_bad_parameter_stops_learning_before_anything_changes(store, method, bad, phrase):
-    clf, twin = taught(AIRClassifier(0.5, store=store)), taught(AIRClassifier(0.5, store=store))
+    clf, twin = taught(AIRClassifier(0.5, store=store, **PAPER)), taught(AIRClassifier(0.5, store=store, **PAPER))
     good = clf.get_params()
     clf.set_params(**bad)
     with pytest.raises(ValueError, match=phrase):
@@ -285,7 +290,7 @@ def test_a_bad_parameter_stops_learning_before_anything_changes(store, method, b
 @every_store
 @pytest.mark.parametrize(("bad", "phrase"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
 def test_a_bad_parameter_stops_a_first_batch(store, bad, phrase):
-    clf = AIRClassifier(**({"store": store} | bad))
+    clf = AIRClassifier(**({"store": store} | bad), **PAPER)
     with pytest.raises(ValueError, match=phrase):
         clf.partial_fit(*rows(20, 1, classes=(0, 1, 2, 3)))
     assert not hasattr(clf, "classes_")
@@ -299,7 +304,7 @@ BAD_RULES = {name: bad for name, bad in BAD_PARAMETERS.items() if "without" not 
 @pytest.mark.parametrize(("bad", "phrase"), BAD_RULES.values(), ids=BAD_RULES)
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 def test_a_bad_parameter_stops_prediction_and_can_be_set_back(store, method, bad, phrase):
-    clf, twin = taught(AIRClassifier(0.5, store=store)), taught(AIRClassifier(0.5, store=store))
+    clf, twin = taught(AIRClassifier(0.5, store=store, **PAPER)), taught(AIRClassifier(0.5, store=store, **PAPER))
     good = clf.get_params()
     clf.set_params(**bad)
     with pytest.raises(ValueError, match=phrase):
@@ -310,7 +315,7 @@ def test_a_bad_parameter_stops_prediction_and_can_be_set_back(store, method, bad
 
 @pytest.mark.parametrize(("store", "other"), [*itertools.permutations(STORES, 2)])
 def test_a_store_cannot_change_once_something_is_learned(store, other):
-    clf, twin = taught(AIRClassifier(0.5, store=store)), taught(AIRClassifier(0.5, store=store))
+    clf, twin = taught(AIRClassifier(0.5, store=store, **PAPER)), taught(AIRClassifier(0.5, store=store, **PAPER))
     clf.set_params(store=other)
     with pytest.raises(ValueError, match="store cannot change"):
         clf.partial_fit(*rows(20, 1))
@@ -324,7 +329,7 @@ def test_a_store_cannot_change_once_something_is_learned(store, other):
 )
 @every_store
 def test_weights_that_are_no_weights_are_refused_when_they_are_used(store, weighting):
-    clf, twin = taught(AIRClassifier(0.5, store=store)), taught(AIRClassifier(0.5, store=store))
+    clf, twin = taught(AIRClassifier(0.5, store=store, **PAPER)), taught(AIRClassifier(0.5, store=store, **PAPER))
     clf.set_params(weighting=weighting)
     with pytest.raises(ValueError, match="one finite, non-negative number per class"):
         clf.predict(X8)
@@ -391,14 +396,14 @@ def test_a_bad_query_is_refused_and_changes_nothing(learner, method, name):
 # -- phases of the pooled store --
 @pytest.mark.parametrize("cls", [AIRClassifier, ACILClassifier])
 def test_a_pooled_class_cannot_return_in_a_later_phase(cls):
-    clf, twin = (taught(cls(0.5, store="pooled")).end_phase() for _ in range(2))
+    clf, twin = (taught(cls(0.5, store="pooled", **PAPER)).end_phase() for _ in range(2))
     with pytest.raises(StoreError, match=r"closed phase .* Use store='per-class'"):
         clf.partial_fit(*rows(20, 1, classes=(7, 8, 0)))
     assert_goes_on_like(clf, twin, classes=(3, 4))
 
 
 def test_a_pooled_phase_cannot_be_folded_with_weights_that_look_at_other_classes():
-    clf, twin = taught(AIRClassifier(0.5, store="pooled")), taught(AIRClassifier(0.5, store="pooled"))
+    clf, twin = taught(AIRClassifier(0.5, store="pooled", **PAPER)), taught(AIRClassifier(0.5, store="pooled", **PAPER))
     clf.set_params(weighting=lambda count: count.sum() / count)
     with pytest.raises(StoreError, match="depends on its own count only"):
         clf.end_phase()
@@ -406,7 +411,7 @@ def test_a_pooled_phase_cannot_be_folded_with_weights_that_look_at_other_classes
 
 
 def test_pooled_weights_cannot_change_after_folding():
-    clf, twin = (taught(AIRClassifier(0.5, store="pooled")).end_phase() for _ in range(2))
+    clf, twin = (taught(AIRClassifier(0.5, store="pooled", **PAPER)).end_phase() for _ in range(2))
     clf.set_params(weighting="uniform")
     for bad in (lambda: clf.predict(X8), clf.end_phase):
         with pytest.raises(StoreError, match="Set weighting= back"):
@@ -473,7 +478,7 @@ def test_a_bad_forget_changes_nothing(learner, call, error, phrase):
 def test_rows_never_learned_are_refused_in_either_form_of_a_class(store, n_features, dtype):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(30, n_features)).astype(dtype), np.arange(30) % 3
-    clf, twin = (AIRClassifier(0.5, store=store).partial_fit(X, y) for _ in range(2))
+    clf, twin = (AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y) for _ in range(2))
     stranger = 5 * random.normal(size=(1, n_features)).astype(dtype)
     with pytest.raises(StoreError, match="cannot forget these rows"):
         clf.forget(stranger, [0])
@@ -484,7 +489,7 @@ def test_rows_never_learned_are_refused_in_either_form_of_a_class(store, n_featu
 def test_a_learned_row_with_something_added_that_no_row_has_is_refused(store):
     X, y = np.random.default_rng(0).normal(size=(30, 90)), np.arange(30) % 3
     X[:, -1] = 0
-    clf, twin = (AIRClassifier(0.5, store=store).partial_fit(X, y) for _ in range(2))
+    clf, twin = (AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y) for _ in range(2))
     changed = X[:1] + np.eye(90)[-1]
     with pytest.raises(StoreError, match="cannot forget these rows"):
         clf.forget(changed, y[:1])
@@ -494,7 +499,7 @@ def test_a_learned_row_with_something_added_that_no_row_has_is_refused(store):
 @pytest.mark.parametrize("cls", [AIRClassifier, ACILClassifier])
 @pytest.mark.parametrize("call", [{"X": LEARNED[:1], "y": LABELS[:1]}, {"classes": [0]}], ids=["rows", "classes"])
 def test_the_pooled_store_cannot_forget(cls, call):
-    clf, twin = taught(cls(0.5, store="pooled")), taught(cls(0.5, store="pooled"))
+    clf, twin = taught(cls(0.5, store="pooled", **PAPER)), taught(cls(0.5, store="pooled", **PAPER))
     with pytest.raises(StoreError, match="'pooled' cannot forget"):
         clf.forget(**call)
     assert_goes_on_like(clf, twin)
@@ -502,7 +507,7 @@ def test_the_pooled_store_cannot_forget(cls, call):
 
 @pytest.mark.parametrize("cls", [AIRClassifier, ACILClassifier])
 def test_the_shared_store_cannot_forget_a_class_without_its_rows(cls):
-    clf, twin = taught(cls(0.5, store="shared")), taught(cls(0.5, store="shared"))
+    clf, twin = taught(cls(0.5, store="shared", **PAPER)), taught(cls(0.5, store="shared", **PAPER))
     with pytest.raises(StoreError, match=r"Pass its rows, forget\(X=..., y=...\)"):
         clf.forget(classes=[0])
     assert_goes_on_like(clf, twin)
@@ -529,7 +534,7 @@ UNLIKE = {
     "an expansion there, none here": (
         lambda learner: shard(learner, expansion=RandomReLU(F, random_state=0)),
         StoreError,
-        "expansion: None here",
+        "expansion: None against",
     ),
     "labels of another type": (
         lambda learner: clone(learner).partial_fit(X8, np.array(["a", "b"] * 4)),
@@ -550,7 +555,9 @@ def test_unlike_does_not_merge_with_unlike(learner, make, error, phrase):
 
 @every_store
 def test_expansions_of_different_seeds_do_not_merge(store):
-    one, two = (AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=seed)) for seed in (1, 2))
+    one, two = (
+        AIRClassifier(0.5, store=store, expansion=RandomReLU(9, random_state=seed), calibrate=False) for seed in (1, 2)
+    )
     clf, twin = taught(one), taught(one)
     with pytest.raises(StoreError, match="the same expansion with the same random_state"):
         clf.merge(shard(two))
@@ -590,7 +597,7 @@ def test_the_refused_shard_stays_as_it_was(learner):
 
 
 def test_pooled_learners_of_one_class_do_not_merge():
-    learner = AIRClassifier(0.5, store="pooled")
+    learner = AIRClassifier(0.5, store="pooled", **PAPER)
     clf, twin = taught(learner), taught(learner)
     with pytest.raises(StoreError, match="share no class"):
         clf.merge(shard(learner, classes=(2, 5)))
@@ -599,7 +606,7 @@ def test_pooled_learners_of_one_class_do_not_merge():
 
 @pytest.mark.parametrize("learned", [True, False], ids=["learned", "unlearned"])
 def test_pooled_learners_of_different_weightings_do_not_merge_once_folded(learned):
-    uniform = AIRClassifier(0.5, store="pooled", weighting="uniform")
+    uniform = AIRClassifier(0.5, store="pooled", weighting="uniform", **PAPER)
     clf = taught(uniform) if learned else clone(uniform)
     with pytest.raises(StoreError, match="different weightings"):
         clf.merge(shard(uniform, weighting="inverse").end_phase())
@@ -607,7 +614,10 @@ def test_pooled_learners_of_different_weightings_do_not_merge_once_folded(learne
 
 @every_store
 def test_an_unlearned_learner_does_not_take_over_a_shard_of_another_kind(store):
-    plain, expanded = AIRClassifier(0.5, store=store), AIRClassifier(0.5, store=store, expansion=RandomReLU(9))
+    plain, expanded = (
+        AIRClassifier(0.5, store=store, **PAPER),
+        AIRClassifier(0.5, store=store, expansion=RandomReLU(9), calibrate=False),
+    )
     for clf, other in ((plain, expanded), (expanded, plain)):
         before = dict(vars(clf))
         with pytest.raises(StoreError, match="Make them equal"):

@@ -13,8 +13,13 @@ from aircl.engine import StoreError
 from aircl.engine import air as engine
 from aircl.expansion import RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 STORES = ("per-class", "shared", "pooled")
-LEARNERS = {f"{cls.__name__}-{store}": cls(store=store) for cls in (AIRClassifier, ACILClassifier) for store in STORES}
+LEARNERS = {
+    f"{cls.__name__}-{store}": cls(store=store, **PAPER) for cls in (AIRClassifier, ACILClassifier) for store in STORES
+}
 every_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 every_store = pytest.mark.parametrize("store", STORES)
 THREADS = 16
@@ -119,7 +124,7 @@ def test_learning_does_not_solve(learner, solve):
 @every_store
 def test_an_expansion_predicts_from_many_threads(store):
     X, y = rows(0)
-    clf = AIRClassifier(store=store, expansion=RandomReLU(50, random_state=0)).partial_fit(X, y)
+    clf = AIRClassifier(store=store, expansion=RandomReLU(50, random_state=0), calibrate=False).partial_fit(X, y)
     answers = all_at_once(*[lambda: clf.predict_proba(X)] * THREADS)
     for answer in answers:
         np.testing.assert_array_equal(answer, answers[0])
@@ -130,7 +135,7 @@ def test_every_learned_attribute_may_be_read_at_once(store):
     X, y = rows(0)
     expected = np.bincount(y)
     for _ in range(5):
-        clf = AIRClassifier(store=store).partial_fit(X, y)
+        clf = AIRClassifier(store=store, **PAPER).partial_fit(X, y)
         names = ("class_count_", "class_weight_", "gamma_", "coef_", "nbytes_", "gamma_path_", "classes_")
         answers = all_at_once(*(lambda clf=clf, name=name: getattr(clf, name) for name in names * 2))
         for counts in (answers[0], answers[len(names)]):
@@ -140,7 +145,7 @@ def test_every_learned_attribute_may_be_read_at_once(store):
 @every_store
 def test_counts_are_whole_while_another_thread_absorbs_what_waits(store, monkeypatch):
     X, y = rows(0)
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
     statistics = type(clf._learner.state.statistics)
     plus, absorbing, go_on = statistics.plus, threading.Event(), threading.Event()
 
@@ -166,9 +171,9 @@ def test_counts_are_whole_while_another_thread_absorbs_what_waits(store, monkeyp
 @every_store
 def test_predicting_and_saving_at_once_give_whole_answers(store, tmp_path):
     X, y = rows(0)
-    expected = AIRClassifier(0.5, store=store).partial_fit(X, y).coef_
+    expected = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y).coef_
     for repeat in range(5):
-        clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
+        clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
         paths = [tmp_path / f"{repeat}-{i}" for i in range(4)]
         all_at_once(
             *(lambda clf=clf, path=path: clf.save(path) for path in paths),
@@ -182,7 +187,7 @@ def test_predicting_and_saving_at_once_give_whole_answers(store, tmp_path):
 def test_of_two_that_merge_each_other_one_takes_all_and_the_other_stays(store):
     for _ in range(10):
         a, b, c, d = (
-            AIRClassifier(0.5, store=store).partial_fit(*rows(i, n_features=8, classes=(3 * i, 3 * i + 1)))
+            AIRClassifier(0.5, store=store, **PAPER).partial_fit(*rows(i, n_features=8, classes=(3 * i, 3 * i + 1)))
             for i in range(4)
         )
         assert all_at_once(lambda a=a, b=b: attempt(b, a), lambda c=c, d=d: attempt(d, c)) == [True, True]
@@ -201,7 +206,7 @@ def attempt(into, other):
 
 
 def test_many_merges_and_predictions_at_once_do_not_deadlock():
-    shards = [AIRClassifier(0.5).partial_fit(*rows(i, n_features=8)) for i in range(6)]
+    shards = [AIRClassifier(0.5, **PAPER).partial_fit(*rows(i, n_features=8)) for i in range(6)]
     X, _ = rows(9, n_features=8)
     pairs = list(itertools.permutations(range(6), 2))
     calls = [lambda i=i, j=j: attempt(shards[i], shards[j]) for i, j in pairs]
@@ -212,10 +217,13 @@ def test_many_merges_and_predictions_at_once_do_not_deadlock():
 @every_store
 def test_shards_merged_into_one_from_many_threads_are_each_there_once(store):
     shards = [
-        AIRClassifier(0.5, store=store).partial_fit(*rows(i, n_features=8, classes=(2 * i, 2 * i + 1)))
+        AIRClassifier(0.5, store=store, **PAPER).partial_fit(*rows(i, n_features=8, classes=(2 * i, 2 * i + 1)))
         for i in range(4)
     ]
-    targets = [AIRClassifier(0.5, store=store).partial_fit(*rows(9, n_features=8, classes=(90 + i,))) for i in range(4)]
+    targets = [
+        AIRClassifier(0.5, store=store, **PAPER).partial_fit(*rows(9, n_features=8, classes=(90 + i,)))
+        for i in range(4)
+    ]
 
     def gather(target):
         for shard in shards:

@@ -27,20 +27,24 @@ from aircl import (
 )
 from aircl.expansion import GaussianKernel
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 X, Y = load_digits(return_X_y=True)
 X, X_TEST, Y = X[:400] / 16, X[400:500] / 16, Y[:400]
 NAMES = np.array([f"digit {k}" for k in range(10)])
 
 CLASSIFIERS = {
-    "air": AIRClassifier(0.5),
-    "gamma auto": AIRClassifier(store="shared"),
-    "buffer": AIRClassifier(0.5, expansion=RandomReLU(80, random_state=3)),
-    "seed of the classifier": AIRClassifier(0.5, expansion=RandomReLU(80), random_state=4),
-    "no seed": AIRClassifier(0.5, expansion=RandomReLU(80)),
-    "frozen": AIRClassifier(0.5, expansion=FrozenEstimator(RandomReLU(80, random_state=1).fit(X))),
+    "defaults": AIRClassifier(),
+    "air": AIRClassifier(0.5, **PAPER),
+    "gamma auto": AIRClassifier(store="shared", **PAPER),
+    "buffer": AIRClassifier(0.5, expansion=RandomReLU(80, random_state=3), calibrate=False),
+    "seed of the classifier": AIRClassifier(0.5, expansion=RandomReLU(80), random_state=4, calibrate=False),
+    "no seed": AIRClassifier(0.5, expansion=RandomReLU(80), calibrate=False),
+    "frozen": AIRClassifier(0.5, expansion=FrozenEstimator(RandomReLU(80, random_state=1).fit(X)), calibrate=False),
     "calibrated": AIRClassifier(0.5, calibrate=True, expansion=RandomReLU(80, random_state=3)),
-    "kernel": AIRClassifier(0.5, expansion=GaussianKernel(60, random_state=0)),
-    "acil": ACILClassifier(0.5),
+    "kernel": AIRClassifier(0.5, expansion=GaussianKernel(60, random_state=0), calibrate=False),
+    "acil": ACILClassifier(0.5, **PAPER),
     "gkeal": GKEALClassifier(0.5, n_components=60, random_state=0),
     "recursive": RecursiveACILClassifier(0.5),
     "ranpac": RanPACClassifier(n_components=50, random_state=0),
@@ -67,6 +71,9 @@ def test_it_predicts_as_the_model_does(name, dtype, tmp_path):
     assert again.classes_.tolist() == clf.classes_.tolist()
     if hasattr(clf, "predict_proba"):
         np.testing.assert_array_equal(again.predict_proba(rows), clf.predict_proba(rows))
+    else:
+        with pytest.raises(ValueError, match="no probabilities"):
+            again.predict_proba(rows)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -92,7 +99,7 @@ def test_onnx_runtime_scores_as_the_model_does(name, dtype, tmp_path):
 
 
 def test_nothing_about_samples_is_in_it_but_the_weights(tmp_path):
-    clf = AIRClassifier(0.5, expansion=RandomReLU(80, random_state=3), ledger=True).fit(X, NAMES[Y])
+    clf = AIRClassifier(0.5, expansion=RandomReLU(80, random_state=3), ledger=True, calibrate=False).fit(X, NAMES[Y])
     clf.export(tmp_path / "e")
     clf.save(tmp_path / "m")
     with safe_open(tmp_path / "e", "numpy") as file:
@@ -107,7 +114,7 @@ def test_nothing_about_samples_is_in_it_but_the_weights(tmp_path):
 def test_names_of_columns_and_declared_classes_travel(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=[f"px{k}" for k in range(64)])
-    clf = AIRClassifier(0.5).partial_fit(table, Y, classes=[*range(10), 77])
+    clf = AIRClassifier(0.5, **PAPER).partial_fit(table, Y, classes=[*range(10), 77])
     clf.export(tmp_path / "e")
     again = load_export(tmp_path / "e")
     assert again.predict(table).tolist() == clf.predict(table).tolist()
@@ -118,7 +125,7 @@ def test_names_of_columns_and_declared_classes_travel(tmp_path):
 
 
 def test_a_transformer_of_others_has_to_be_given(tmp_path):
-    clf = AIRClassifier(0.5, expansion=StandardScaler()).fit(X, Y)
+    clf = AIRClassifier(0.5, expansion=StandardScaler(), calibrate=False).fit(X, Y)
     clf.export(tmp_path / "e")
     with pytest.raises(FileError, match="StandardScaler"):
         load_export(tmp_path / "e")
@@ -169,6 +176,7 @@ def forge(path, change):
     [
         lambda header, arrays: header.pop("labels"),
         lambda header, arrays: header.update(temperature="hot"),
+        lambda header, arrays: header.update(temperature=0.0),
         lambda header, arrays: header.update(dtype="int64"),
         lambda header, arrays: header.update(n_features_in=10**9),
         lambda header, arrays: header.update(n_features_in=63),
@@ -193,3 +201,22 @@ def test_damage_is_noticed(tmp_path):
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:900])
         with pytest.raises(FileError):
             load_export(tmp_path / name)
+
+
+def test_a_graph_that_was_damaged_at_random_is_refused_or_read(tmp_path):
+    pytest.importorskip("onnx")
+    fitted("buffer").export(tmp_path / "e.onnx")
+    good, rng, ends = (tmp_path / "e.onnx").read_bytes(), np.random.default_rng(0), set()
+    for _ in range(150):
+        damaged = bytearray(good)
+        for place in (
+            rng.integers(0, len(good), 3) if rng.random() < 0.5 else rng.integers(len(good) - 900, len(good), 3)
+        ):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "e.onnx").write_bytes(damaged)
+        try:
+            load_export(tmp_path / "e.onnx")
+            ends.add("read")
+        except FileError:
+            ends.add("refused")
+    assert ends == {"read", "refused"}

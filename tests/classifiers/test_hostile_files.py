@@ -22,7 +22,8 @@ HUGE = 10**6
 def learner():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 4)), np.repeat(["ant", "bee", "cat", "dog"], 10)
-    return AIRClassifier(expansion=RandomReLU(6, random_state=0)).partial_fit(X, y, classes=["ant", "emu"])
+    clf = AIRClassifier(expansion=RandomReLU(6, random_state=0), calibrate=False, ledger=True)
+    return clf.partial_fit(X, y, classes=["ant", "emu"], ids=range(40))
 
 
 def forge(path, change):
@@ -129,6 +130,19 @@ def test_a_forged_file_without_changes_is_read(tmp_path):
         put("learned", "gamma", [1.0]),
         put("learned", "gamma", [-1.0, 40, 4]),
         put("learned", "gamma", ["x", 40, 4]),
+        put("learned", "ledger", 5),
+        put("learned", "ledger", "keys", []),
+        put("learned", "ledger", "keys", [{"id": "x", "key": "zz"}]),
+        put("learned", "ledger", "keys", [{"id": "x", "key": "00" * 32}]),
+        put("learned", "ledger", "by_id", 1),
+        put("learned", "history", [{"did": "learned"}]),
+        put("learned", "history", {"did": "learned"}),
+        lambda header, arrays: arrays.pop("ledger.0.content") is None or None,
+        lambda header, arrays: arrays.pop("ledger.0.slot") is None or None,
+        lambda header, arrays: arrays.update({"ledger.0.row": arrays["ledger.0.row"][::-1].copy()}),
+        lambda header, arrays: arrays.update({"ledger.0.row": arrays["ledger.0.row"][:5].copy()}),
+        lambda header, arrays: arrays.update({"ledger.0.slot": arrays["ledger.0.slot"] - 1}),
+        lambda header, arrays: arrays.update({"ledger.0.slot": arrays["ledger.0.slot"] + 4}),
         lambda header, arrays: arrays.pop("gamma.grid") is None or None,
         lambda header, arrays: arrays.pop("statistics.center") is None or None,
         lambda header, arrays: arrays.update({"x": np.zeros(3, np.int8)}),

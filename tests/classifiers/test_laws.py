@@ -39,6 +39,9 @@ from sklearn.linear_model import Ridge
 
 from aircl import ACILClassifier, AIRClassifier
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 STORES = ("per-class", "shared", "pooled")
 EXACT = ("per-class", "pooled")
 SCALES = ("mean", "none", "balanced")
@@ -213,9 +216,9 @@ every_scale = pytest.mark.parametrize("scale", SCALES)
 @given(stream=streams(), seed=st.integers(0, 100))
 def test_any_split_and_any_order_equals_fit(store, weighting, stream, seed):
     options = {"gamma": gamma_for(stream, weighting), "weighting": weighting, "store": store}
-    whole = fit(AIRClassifier(**options), stream)
-    assert_same(learn(AIRClassifier(**options), stream), whole)
-    assert_same(fit(AIRClassifier(**options), stream.permuted(seed)), whole)
+    whole = fit(AIRClassifier(**options, **PAPER), stream)
+    assert_same(learn(AIRClassifier(**options, **PAPER), stream), whole)
+    assert_same(fit(AIRClassifier(**options, **PAPER), stream.permuted(seed)), whole)
 
 
 @pytest.mark.parametrize("store", EXACT)
@@ -225,7 +228,7 @@ def test_any_split_and_any_order_equals_fit(store, weighting, stream, seed):
 @given(stream=streams())
 def test_equals_ridge_with_sample_weight(store, weighting, scale, stream):
     gamma = gamma_for(stream, weighting, scale)
-    clf = learn(AIRClassifier(gamma, weighting=weighting, scale=scale, store=store), stream)
+    clf = learn(AIRClassifier(gamma, weighting=weighting, scale=scale, store=store, **PAPER), stream)
     labels, code, pi = class_weights(stream.y, stream.w, weighting, scale)
     weight = pi[code] if stream.w is None else pi[code] * stream.w
     oracle = Ridge(alpha=gamma, fit_intercept=False, solver="svd")
@@ -241,7 +244,7 @@ def test_equals_ridge_with_sample_weight(store, weighting, scale, stream):
 @given(stream=streams())
 def test_shared_with_uniform_weights_equals_ridge(scale, stream):
     gamma = gamma_for(stream, "uniform", scale)
-    clf = learn(AIRClassifier(gamma, weighting="uniform", scale=scale, store="shared"), stream)
+    clf = learn(AIRClassifier(gamma, weighting="uniform", scale=scale, store="shared", **PAPER), stream)
     labels, code, _ = class_weights(stream.y, stream.w, "uniform", scale)
     oracle = Ridge(alpha=gamma, fit_intercept=False, solver="svd")
     oracle.fit(stream.X, np.eye(len(labels))[code], sample_weight=stream.w)
@@ -256,7 +259,7 @@ def test_shared_with_uniform_weights_equals_ridge(scale, stream):
 def test_shared_is_its_formula(weighting, scale, stream):
     """sum pi_y A_y replaced by (sum pi_y n_y) S_w + sum pi_y n_y m_y'm_y, computed from all rows at once."""
     gamma = gamma_for(stream, weighting, scale)
-    clf = learn(AIRClassifier(gamma, weighting=weighting, scale=scale, store="shared"), stream)
+    clf = learn(AIRClassifier(gamma, weighting=weighting, scale=scale, store="shared", **PAPER), stream)
     _, code, pi = class_weights(stream.y, stream.w, weighting, scale)
     w = np.ones(len(code)) if stream.w is None else stream.w
     n = np.bincount(code, w)
@@ -274,8 +277,8 @@ def test_shared_is_its_formula(weighting, scale, stream):
 @given(stream=streams(min_rows=6))
 def test_pooled_equals_per_class_on_disjoint_phases(weighting, scale, stream):
     gamma = gamma_for(stream, weighting, scale)
-    pooled = AIRClassifier(gamma, weighting=weighting, scale=scale, store="pooled")
-    exact = AIRClassifier(gamma, weighting=weighting, scale=scale, store="per-class")
+    pooled = AIRClassifier(gamma, weighting=weighting, scale=scale, store="pooled", **PAPER)
+    exact = AIRClassifier(gamma, weighting=weighting, scale=scale, store="per-class", **PAPER)
     for phase in two_phases(stream):
         if len(phase.y):
             assert_same(learn(pooled, phase), learn(exact, phase))  # the open phase counts
@@ -287,7 +290,9 @@ def test_pooled_equals_per_class_on_disjoint_phases(weighting, scale, stream):
 @given(stream=streams(equal_counts=True))
 def test_air_equals_acil_on_balanced_counts(store, stream):
     gamma = gamma_for(stream, "uniform")
-    assert_same(learn(AIRClassifier(gamma, store=store), stream), learn(ACILClassifier(gamma), stream))
+    assert_same(
+        learn(AIRClassifier(gamma, store=store, **PAPER), stream), learn(ACILClassifier(gamma, **PAPER), stream)
+    )
 
 
 @every_weighting
@@ -295,7 +300,9 @@ def test_air_equals_acil_on_balanced_counts(store, stream):
 @given(stream=streams(equal_counts=True))
 def test_shared_equals_per_class_on_equal_counts(weighting, stream):
     gamma = gamma_for(stream, weighting)
-    shared, exact = (AIRClassifier(gamma, weighting=weighting, store=store) for store in ("shared", "per-class"))
+    shared, exact = (
+        AIRClassifier(gamma, weighting=weighting, store=store, **PAPER) for store in ("shared", "per-class")
+    )
     assert_same(learn(shared, stream), learn(exact, stream))
 
 
@@ -306,7 +313,7 @@ def test_merge_is_commutative_associative_and_equals_fit_of_both(store, stream, 
     gamma = gamma_for(stream)
 
     def learned(*parts):
-        return learn(AIRClassifier(gamma, store=store), *parts)
+        return learn(AIRClassifier(gamma, store=store, **PAPER), *parts)
 
     if store == "pooled":
         parts = [stream.part(stream.y == label) for label in np.unique(stream.y)]
@@ -315,15 +322,15 @@ def test_merge_is_commutative_associative_and_equals_fit_of_both(store, stream, 
         first = round(cut * len(stream.y))
         second = (first + len(stream.y)) // 2
         parts = [stream.part(slice(0, first)), stream.part(slice(first, second)), stream.part(slice(second, None))]
-    whole = fit(AIRClassifier(gamma, store=store), stream)
+    whole = fit(AIRClassifier(gamma, store=store, **PAPER), stream)
     a, b, c = (learned(part) for part in [*parts, stream.part(slice(0, 0))][:3])
     left = copy.deepcopy(a).merge(copy.deepcopy(b)).merge(copy.deepcopy(c))
     right = copy.deepcopy(a).merge(copy.deepcopy(b).merge(copy.deepcopy(c)))
     turned = copy.deepcopy(c).merge(b).merge(a)
     for merged in (left, right, turned):
         assert_same(merged, whole)
-        assert_same(merged.merge(AIRClassifier(gamma, store=store)), whole)  # empty is neutral, on either side
-        assert_same(AIRClassifier(gamma, store=store).merge(merged), whole)
+        assert_same(merged.merge(AIRClassifier(gamma, store=store, **PAPER)), whole)  # empty is neutral, on either side
+        assert_same(AIRClassifier(gamma, store=store, **PAPER).merge(merged), whole)
 
 
 @every_store
@@ -332,9 +339,9 @@ def test_merge_is_commutative_associative_and_equals_fit_of_both(store, stream, 
 def test_merge_leaves_the_other_learner_as_it_was(store, stream):
     first, second = two_phases(stream)
     assume(len(first.y) and len(second.y))
-    a, b = (learn(AIRClassifier(1.0, store=store), part) for part in (first, second))
+    a, b = (learn(AIRClassifier(1.0, store=store, **PAPER), part) for part in (first, second))
     a.merge(b)
-    assert_same(b, learn(AIRClassifier(1.0, store=store), second))
+    assert_same(b, learn(AIRClassifier(1.0, store=store, **PAPER), second))
 
 
 @pytest.mark.parametrize("store", ["per-class", "shared"])
@@ -345,11 +352,11 @@ def test_forget_rows_equals_never_having_seen_them(store, stream, kept, seed):
     first = min(max(1, round(kept * len(stream.y))), len(stream.y) - 1)
     keep, gone = stream.part(slice(0, first)), stream.part(slice(first, None))
     gamma = gamma_for(keep)
-    clf = learn(AIRClassifier(gamma, store=store), stream)
+    clf = learn(AIRClassifier(gamma, store=store, **PAPER), stream)
     clf.forget(gone.X, gone.y, sample_weight=gone.w)
-    assert_same(clf, learn(AIRClassifier(gamma, store=store), keep))
+    assert_same(clf, learn(AIRClassifier(gamma, store=store, **PAPER), keep))
     again = learn(clf, gone)
-    assert_same(again, fit(AIRClassifier(gamma, store=store), stream))
+    assert_same(again, fit(AIRClassifier(gamma, store=store, **PAPER), stream))
 
 
 @laws
@@ -358,8 +365,8 @@ def test_forget_classes_equals_never_having_seen_them(stream):
     keep, gone = two_phases(stream)
     assume(len(keep.y) and len(gone.y))
     gamma = gamma_for(keep)
-    clf = learn(AIRClassifier(gamma), stream).forget(classes=np.unique(gone.y))
-    assert_same(clf, learn(AIRClassifier(gamma), keep))
+    clf = learn(AIRClassifier(gamma, **PAPER), stream).forget(classes=np.unique(gone.y))
+    assert_same(clf, learn(AIRClassifier(gamma, **PAPER), keep))
 
 
 @every_store
@@ -369,8 +376,8 @@ def test_relabelling_permutes_the_rows_of_coef(store, stream, seed):
     gamma = gamma_for(stream)
     labels, code = np.unique(stream.y, return_inverse=True)
     new = np.random.default_rng(seed).permutation(len(labels))
-    clf = learn(AIRClassifier(gamma, store=store), stream)
-    relabelled = AIRClassifier(gamma, store=store).fit(stream.X, new[code], sample_weight=stream.w)
+    clf = learn(AIRClassifier(gamma, store=store, **PAPER), stream)
+    relabelled = AIRClassifier(gamma, store=store, **PAPER).fit(stream.X, new[code], sample_weight=stream.w)
     np.testing.assert_allclose(relabelled.coef_[new], clf.coef_, rtol=1e-9, atol=1e-9 * np.abs(clf.coef_).max())
 
 
@@ -383,9 +390,9 @@ def test_a_duplicate_equals_sample_weight_two(store, weighting, stream, chosen):
     times = np.random.default_rng(chosen).integers(1, 3, size=len(stream.y))
     w = np.ones(len(times)) if stream.w is None else stream.w
     options = {"gamma": gamma, "weighting": weighting, "store": store}
-    weighted = AIRClassifier(**options).fit(stream.X, stream.y, sample_weight=w * times)
+    weighted = AIRClassifier(**options, **PAPER).fit(stream.X, stream.y, sample_weight=w * times)
     rows = np.repeat(np.arange(len(times)), times)
-    assert_same(AIRClassifier(**options).fit(stream.X[rows], stream.y[rows], sample_weight=w[rows]), weighted)
+    assert_same(AIRClassifier(**options, **PAPER).fit(stream.X[rows], stream.y[rows], sample_weight=w[rows]), weighted)
 
 
 @every_store
@@ -397,7 +404,8 @@ def test_rows_of_weight_zero_are_not_seen(store, stream):
     X, y = np.concatenate([stream.X, stream.X[:1]]), np.concatenate([stream.y, stranger])
     w = np.append(np.ones(len(stream.y)) if stream.w is None else stream.w, 0.0)
     assert_same(
-        AIRClassifier(gamma, store=store).fit(X, y, sample_weight=w), learn(AIRClassifier(gamma, store=store), stream)
+        AIRClassifier(gamma, store=store, **PAPER).fit(X, y, sample_weight=w),
+        learn(AIRClassifier(gamma, store=store, **PAPER), stream),
     )
 
 
@@ -406,7 +414,7 @@ def test_rows_of_weight_zero_are_not_seen(store, stream):
 @given(stream=streams())
 def test_predict_changes_nothing(store, stream):
     for gamma in (gamma_for(stream), "auto"):
-        watched, alone = AIRClassifier(gamma, store=store), AIRClassifier(gamma, store=store)
+        watched, alone = AIRClassifier(gamma, store=store, **PAPER), AIRClassifier(gamma, store=store, **PAPER)
         for X, y, w in stream.batches():
             watched.partial_fit(X, y, sample_weight=w)
             alone.partial_fit(X, y, sample_weight=w)
@@ -425,7 +433,7 @@ def test_save_load_continue_equals_never_stopped(store, stream, cut, with_auto, 
     gamma = "auto" if with_auto else gamma_for(stream)
     first = max(1, round(cut * len(stream.y)))
     before, after = stream.part(slice(0, first)), stream.part(slice(first, None))
-    running = learn(AIRClassifier(gamma, store=store), before)
+    running = learn(AIRClassifier(gamma, store=store, **PAPER), before)
     if asked:  # else rows still wait to be absorbed
         running.predict(stream.X)
     with tempfile.TemporaryDirectory() as directory:
@@ -443,9 +451,9 @@ def test_float32_is_close_to_float64(store, stream):
     # digits than float32 has.
     stream.relative_gamma = max(stream.relative_gamma, 0.05)
     gamma = gamma_for(stream)
-    double = learn(AIRClassifier(gamma, store=store), stream)
+    double = learn(AIRClassifier(gamma, store=store, **PAPER), stream)
     stream.X = stream.X.astype(np.float32)
-    single = learn(AIRClassifier(gamma, store=store), stream)
+    single = learn(AIRClassifier(gamma, store=store, **PAPER), stream)
     assert single.coef_.dtype == np.float32
     scale = np.abs(double.coef_).max()
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-4, atol=1e-4 * scale)
@@ -455,9 +463,9 @@ def test_float32_is_close_to_float64(store, stream):
 @laws
 @given(stream=streams())
 def test_statistics_obey_with_auto_gamma(store, stream):
-    whole = fit(AIRClassifier(store=store), stream)
-    assert_same_statistics(learn(AIRClassifier(store=store), stream), whole)
-    assert_same_statistics(fit(AIRClassifier(store=store), stream.permuted(0)), whole)
+    whole = fit(AIRClassifier(store=store, **PAPER), stream)
+    assert_same_statistics(learn(AIRClassifier(store=store, **PAPER), stream), whole)
+    assert_same_statistics(fit(AIRClassifier(store=store, **PAPER), stream.permuted(0)), whole)
     assert whole.gamma_ > 0
 
 
@@ -466,7 +474,7 @@ def test_statistics_obey_with_auto_gamma(store, stream):
 @given(stream=streams())
 def test_unseen_classes_are_never_predicted(store, stream):
     extra = ["zz-unseen"] if stream.y.dtype.kind == "U" else [999]
-    clf = AIRClassifier(gamma_for(stream), store=store)
+    clf = AIRClassifier(gamma_for(stream), store=store, **PAPER)
     clf.partial_fit(stream.X, stream.y, classes=[*np.unique(stream.y).tolist(), *extra], sample_weight=stream.w)
     far = np.concatenate([stream.X, -stream.X, 100 * stream.X])
     assert extra[0] in clf.classes_
@@ -479,7 +487,7 @@ def test_unseen_classes_are_never_predicted(store, stream):
 def test_memory_stays_within_the_stated_bound(store, dtype):
     f, C = 40, 6
     rng = np.random.default_rng(0)
-    clf = AIRClassifier(1.0, store=store)
+    clf = AIRClassifier(1.0, store=store, **PAPER)
     size, waiting = np.dtype(dtype).itemsize, 4096 * (2 * 40 * np.dtype(dtype).itemsize + 24)
     sums = 2 * C * (f + 2) * 8  # capacity doubles
     bound = {
@@ -498,10 +506,10 @@ def test_memory_stays_within_the_stated_bound(store, dtype):
 @laws
 @given(stream=streams(min_rows=5))
 def test_gamma_is_chosen_anew_for_other_weights(store, stream):
-    clf = learn(AIRClassifier(store=store), stream)
+    clf = learn(AIRClassifier(store=store, **PAPER), stream)
     clf.predict(stream.X)
     clf.set_params(weighting="uniform", scale="none")
-    fresh = learn(AIRClassifier(weighting="uniform", scale="none", store=store), stream)
+    fresh = learn(AIRClassifier(weighting="uniform", scale="none", store=store, **PAPER), stream)
     assert clf.gamma_ == pytest.approx(fresh.gamma_)
 
 
@@ -513,7 +521,7 @@ def test_gamma_lags_until_the_counts_double_or_a_class_is_new(store):
         y = rng.integers(0, 3, n) if label is None else np.full(n, label)
         return rng.normal(size=(n, 8)) + y[:, None], y
 
-    clf = AIRClassifier(store=store).partial_fit(*batch(40))
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(*batch(40))
     first = clf.gamma_
     assert clf.partial_fit(*batch(39)).gamma_ == first
     second = clf.partial_fit(*batch(1)).gamma_

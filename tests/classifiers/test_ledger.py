@@ -27,6 +27,9 @@ from aircl import (
 from aircl.classifiers.rows import check_ids, contents
 from aircl.engine.ledger import Ledger, LedgerError, LedgerWarning
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 STORES = ("per-class", "shared", "pooled")
 every_store = pytest.mark.parametrize("store", STORES)
 without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -69,7 +72,7 @@ def test_a_row_is_not_learned_again(store, named):
     def naming(part):
         return {"ids": IDS[part]} if named else {}
 
-    clf = AIRClassifier(0.5, store=store, ledger=True).partial_fit(X[:40], Y[:40], **naming(slice(40)))
+    clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).partial_fit(X[:40], Y[:40], **naming(slice(40)))
     once = copy.deepcopy(clf).partial_fit(X[40:], Y[40:], **naming(slice(40, 60)))
     refused(
         clf,
@@ -85,7 +88,7 @@ def test_a_row_is_not_learned_again(store, named):
 
 @every_store
 def test_equal_rows_of_one_call_count_as_often_as_they_come(store):
-    clf = AIRClassifier(0.5, store=store, ledger=True).fit(X[[0, 0, 1, 2, 0]], Y[[0, 0, 1, 2, 0]])
+    clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[[0, 0, 1, 2, 0]], Y[[0, 0, 1, 2, 0]])
     assert clf.class_count_.tolist() == [3, 1, 1]
     assert len(ledger_of(clf)) == 5
     refused(clf, lambda clf: clf.partial_fit(X[:1], Y[:1]), "learned already")
@@ -93,7 +96,7 @@ def test_equal_rows_of_one_call_count_as_often_as_they_come(store):
         refused(clf, lambda clf: clf.forget(X[[0] * 4], Y[[0] * 4]), "more often than learned")
         clf.forget(X[[0, 0]], Y[[0, 0]])
         assert clf.class_count_.tolist() == [1, 1, 1]
-        assert bits(clf).keys() == bits(AIRClassifier(0.5, store=store, ledger=True).fit(X[:3], Y[:3])).keys()
+        assert bits(clf).keys() == bits(AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[:3], Y[:3])).keys()
 
 
 @every_store
@@ -102,7 +105,7 @@ def test_what_was_never_learned_is_not_forgotten(store, named):
     def naming(places):
         return {"ids": [IDS[place] for place in places]} if named else {}
 
-    clf = AIRClassifier(0.5, store=store, ledger=True).fit(X[:50], Y[:50], **naming(range(50)))
+    clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[:50], Y[:50], **naming(range(50)))
     mean = X[:50][Y[:50] == 0].mean(0, keepdims=True)  # no algebra would notice it
     refused(clf, lambda clf: clf.forget(mean, [0], **naming([55])), "1 of 1 rows was never learned")
     refused(clf, lambda clf: clf.forget(X[48:52], Y[48:52], **naming(range(48, 52))), "2 of 4 rows were never learned")
@@ -124,7 +127,7 @@ def test_what_was_never_learned_is_not_forgotten(store, named):
 @given(data=st.data(), store=st.sampled_from(["per-class", "shared"]))
 def test_ledger_and_statistics_agree_on_any_way(data, store):
     """Learn, forget rows and classes, skip, save nothing: the ledger is that of a learner of what is left."""
-    clf = AIRClassifier(0.5, store=store, ledger=True).fit(X[:6], Y[:6])
+    clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[:6], Y[:6])
     kept = dict.fromkeys(range(6))
     for _ in range(data.draw(st.integers(1, 6))):
         action = data.draw(st.sampled_from(["learn", "forget", "class", "skip"]))
@@ -156,7 +159,7 @@ def test_ledger_and_statistics_agree_on_any_way(data, store):
 
 
 def test_the_new_row_of_an_id_takes_the_place_of_the_old_one():
-    clf = AIRClassifier(0.5, ledger=True).fit(X[:30], Y[:30], ids=IDS[:30])
+    clf = AIRClassifier(0.5, ledger=True, **PAPER).fit(X[:30], Y[:30], ids=IDS[:30])
     new, labels = X[20:40] + 1.0, (Y[20:40] + 1) % 3
     same = slice(25, 30)  # five of them are what they were
     new[5:10], labels[5:10] = X[same], Y[same]
@@ -173,7 +176,7 @@ def test_the_new_row_of_an_id_takes_the_place_of_the_old_one():
         "5 of 5 rows were learned with other content",
     )
     learn(clf, replaced={"X": X, "y": Y, "ids": IDS})  # others are left alone
-    expected = AIRClassifier(0.5).fit(np.concatenate([X[:20], new]), np.concatenate([Y[:20], labels]))
+    expected = AIRClassifier(0.5, **PAPER).fit(np.concatenate([X[:20], new]), np.concatenate([Y[:20], labels]))
     np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
     ledger = ledger_of(clf)
     assert len(ledger) == 40
@@ -184,7 +187,7 @@ def test_the_new_row_of_an_id_takes_the_place_of_the_old_one():
 
 
 def test_a_store_that_cannot_forget_cannot_replace():
-    clf = AIRClassifier(0.5, store="pooled", ledger=True).fit(X[:30], Y[:30], ids=IDS[:30])
+    clf = AIRClassifier(0.5, store="pooled", ledger=True, **PAPER).fit(X[:30], Y[:30], ids=IDS[:30])
     shown = {"X": X, "y": Y, "ids": IDS}
     refused(
         clf,
@@ -194,7 +197,7 @@ def test_a_store_that_cannot_forget_cannot_replace():
 
 
 def test_an_id_names_one_row():
-    clf = AIRClassifier(0.5, ledger=True)
+    clf = AIRClassifier(0.5, ledger=True, **PAPER)
     with pytest.raises(LedgerError, match="an id stands for different rows: ids 'b'"):
         clf.fit(X[:4], Y[:4], ids=["a", "b", "b", "c"])
     clf.fit(X[[0, 1, 1, 2]], Y[[0, 1, 1, 2]], ids=["a", "b", "b", "c"])  # as often as it comes
@@ -205,7 +208,7 @@ def test_an_id_names_one_row():
     with pytest.raises(LedgerError, match="knows rows by their ids"):
         clf.partial_fit(X[5:], Y[5:])
     with pytest.raises(LedgerError, match="knows rows by their contents"):
-        AIRClassifier(0.5, ledger=True).fit(X, Y).partial_fit(X, Y, ids=IDS)
+        AIRClassifier(0.5, ledger=True, **PAPER).fit(X, Y).partial_fit(X, Y, ids=IDS)
 
 
 def test_rows_are_the_same_in_every_shape_they_come_in():
@@ -232,7 +235,7 @@ def test_rows_are_the_same_in_every_shape_they_come_in():
 def test_a_tensor_is_the_row_that_its_array_is():
     import torch
 
-    clf = AIRClassifier(0.5, ledger=True).fit(torch.from_numpy(X[:30]), Y[:30])
+    clf = AIRClassifier(0.5, ledger=True, **PAPER).fit(torch.from_numpy(X[:30]), Y[:30])
     clf.partial_fit(torch.from_numpy(X[20:40]), Y[20:40], on_duplicate="skip")
     assert clf.class_count_.sum() == 40
     clf.forget(torch.from_numpy(X[:10]), Y[:10])
@@ -242,7 +245,7 @@ def test_a_tensor_is_the_row_that_its_array_is():
 
 def test_weights_of_zero_are_not_noted():
     weight = np.where(np.arange(20) < 5, 0.0, 2.0)
-    clf = ACILClassifier(0.5, ledger=True).fit(X[:20], Y[:20], sample_weight=weight, ids=IDS[:20])
+    clf = ACILClassifier(0.5, ledger=True, **PAPER).fit(X[:20], Y[:20], sample_weight=weight, ids=IDS[:20])
     assert len(ledger_of(clf)) == 15
     clf.partial_fit(X[:5], Y[:5], ids=IDS[:5])
     clf.forget(X[4:20], Y[4:20], sample_weight=np.append(1.0, weight[5:]), ids=IDS[4:20])
@@ -253,21 +256,21 @@ def test_weights_of_zero_are_not_noted():
 @every_store
 def test_rows_in_common_are_not_merged(store, key):
     def learned(rows):
-        return AIRClassifier(0.5, store=store, ledger=key).fit(X[rows], Y[rows] + (100 if rows.start else 0))
+        return AIRClassifier(0.5, store=store, ledger=key, **PAPER).fit(X[rows], Y[rows] + (100 if rows.start else 0))
 
     one, two = learned(slice(0, 30)), learned(slice(30, 60))
     refused(one, lambda clf: clf.merge(learned(slice(0, 10))), "10 rows were learned by both")
     one.merge(two)
     assert len(ledger_of(one)) == 60
     refused(one, lambda clf: clf.partial_fit(X[35:36], [Y[35] + 100]), "learned already")
-    empty = AIRClassifier(0.5, store=store, ledger=key).merge(one)
+    empty = AIRClassifier(0.5, store=store, ledger=key, **PAPER).merge(one)
     assert bits(empty)["ledger.0.row"] == bits(one)["ledger.0.row"]
     assert len(ledger_of(one).books) == len(ledger_of(empty).books) == 1
 
 
 def test_ledgers_of_different_keys_say_that_they_cannot_tell(key):
-    one = AIRClassifier(0.5, ledger=True).fit(X[:30], Y[:30])
-    two = AIRClassifier(0.5, ledger=True).fit(X[20:50], Y[20:50])
+    one = AIRClassifier(0.5, ledger=True, **PAPER).fit(X[:30], Y[:30])
+    two = AIRClassifier(0.5, ledger=True, **PAPER).fit(X[20:50], Y[20:50])
     with pytest.warns(LedgerWarning, match="nothing tells whether they have rows in common"):
         one.merge(two)
     assert one.class_count_.sum() == len(ledger_of(one)) == 60
@@ -278,11 +281,19 @@ def test_ledgers_of_different_keys_say_that_they_cannot_tell(key):
 
 
 def test_with_and_without_a_ledger_do_not_merge():
-    kept, bare = AIRClassifier(0.5, ledger=True).fit(X[:30], Y[:30]), AIRClassifier(0.5).fit(X[30:], Y[30:])
-    for one, other in ((kept, bare), (bare, kept), (AIRClassifier(0.5, ledger=True), bare), (AIRClassifier(0.5), kept)):
+    kept, bare = (
+        AIRClassifier(0.5, ledger=True, **PAPER).fit(X[:30], Y[:30]),
+        AIRClassifier(0.5, **PAPER).fit(X[30:], Y[30:]),
+    )
+    for one, other in (
+        (kept, bare),
+        (bare, kept),
+        (AIRClassifier(0.5, ledger=True, **PAPER), bare),
+        (AIRClassifier(0.5, **PAPER), kept),
+    ):
         with pytest.raises(StoreError, match="the other has none"):
             one.merge(other)
-    named = AIRClassifier(0.5, ledger=True).fit(X[30:], Y[30:], ids=IDS[30:])
+    named = AIRClassifier(0.5, ledger=True, **PAPER).fit(X[30:], Y[30:], ids=IDS[30:])
     with pytest.raises(StoreError, match="by their ids, the other by their contents"):
         kept.merge(named)
 
@@ -292,7 +303,7 @@ def test_with_and_without_a_ledger_do_not_merge():
 @pytest.mark.parametrize("named", [False, True])
 def test_it_travels_with_the_file(store, named, tmp_path):
     naming = {"ids": IDS[:40]} if named else {}
-    clf = AIRClassifier(0.5, store=store, ledger=True).fit(X[:40], Y[:40], **naming)
+    clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[:40], Y[:40], **naming)
     clf.save(tmp_path / "m")
     for again in (AIRClassifier.load(tmp_path / "m"), pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)):
         assert again.ledger is True
@@ -301,7 +312,7 @@ def test_it_travels_with_the_file(store, named, tmp_path):
 
 
 def test_a_key_of_ones_own_is_in_no_file(key, tmp_path):
-    clf = AIRClassifier(0.5, ledger=key).fit(X[:40], Y[:40])
+    clf = AIRClassifier(0.5, ledger=key, **PAPER).fit(X[:40], Y[:40])
     clf.save(tmp_path / "m")
     text = (tmp_path / "m").read_bytes()
     drawn = Ledger.begun(by_id=False).header()["keys"][0]["key"]
@@ -321,7 +332,7 @@ def test_a_key_of_ones_own_is_in_no_file(key, tmp_path):
 
 
 def test_a_file_from_before_ledgers_and_one_without_have_none(tmp_path):
-    AIRClassifier(0.5).fit(X, Y).save(tmp_path / "m")
+    AIRClassifier(0.5, **PAPER).fit(X, Y).save(tmp_path / "m")
     again = AIRClassifier.load(tmp_path / "m")
     assert again.ledger is False
     assert ledger_of(again) is None
@@ -342,7 +353,7 @@ def test_a_file_from_before_ledgers_and_one_without_have_none(tmp_path):
     ],
 )
 def test_without_a_ledger_nothing_pretends_to_be_one(call, words):
-    clf = AIRClassifier(0.5).fit(X, Y)
+    clf = AIRClassifier(0.5, **PAPER).fit(X, Y)
     with pytest.raises(ValueError, match=words):
         call(clf)
     assert clf.class_count_.sum() == 60
@@ -360,7 +371,7 @@ def test_without_a_ledger_nothing_pretends_to_be_one(call, words):
 )
 def test_ids_are_texts_or_whole_numbers(ids, words):
     with pytest.raises(ValueError, match=words):
-        AIRClassifier(0.5, ledger=True).fit(X, Y, ids=ids)
+        AIRClassifier(0.5, ledger=True, **PAPER).fit(X, Y, ids=ids)
     assert check_ids([17, 18], 2) == check_ids(np.array(["17", "18"]), 2)
 
 
@@ -370,20 +381,20 @@ def test_ids_are_texts_or_whole_numbers(ids, words):
 )
 def test_a_ledger_is_true_false_or_a_key(ledger, words):
     with pytest.raises(ValueError, match=words):
-        AIRClassifier(0.5, ledger=ledger).fit(X, Y)
+        AIRClassifier(0.5, ledger=ledger, **PAPER).fit(X, Y)
 
 
 def test_a_short_key_is_refused(tmp_path):
     (tmp_path / "key").write_bytes(b"short")
     with pytest.raises(ValueError, match=r"5 bytes\. A key needs at least 16"):
-        AIRClassifier(0.5, ledger=tmp_path / "key").fit(X, Y)
+        AIRClassifier(0.5, ledger=tmp_path / "key", **PAPER).fit(X, Y)
 
 
 def test_several_processes_keep_no_ledger():
     from aircl.distributed import Shard, fit_joblib
 
     with pytest.raises(ValueError, match="a ledger is kept by one process"):
-        fit_joblib(AIRClassifier(0.5, ledger=True), [Shard("a", lambda size: [(X, Y)])], workers=1)
+        fit_joblib(AIRClassifier(0.5, ledger=True, **PAPER), [Shard("a", lambda size: [(X, Y)])], workers=1)
 
 
 OTHERS = [

@@ -21,6 +21,9 @@ from aircl.classifiers import FileError, persistence
 from aircl.classifiers import file as format_
 from aircl.expansion import GaussianKernel, RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 F = 5
 STORES = ("per-class", "shared", "pooled")
 every_store = pytest.mark.parametrize("store", STORES)
@@ -93,7 +96,7 @@ def assert_goes_on(clf, path, batches, **needed):
 
 
 CLASSIFIERS = {
-    f"{cls.__name__}-{store}": cls(gamma, store=store)
+    f"{cls.__name__}-{store}": cls(gamma, store=store, **PAPER)
     for cls, gamma in ((AIRClassifier, "auto"), (ACILClassifier, 0.5))
     for store in STORES
 }
@@ -122,7 +125,7 @@ def test_a_loaded_learner_is_the_one_that_was_never_saved(classifier, tmp_path):
 def test_a_loaded_learner_keeps_many_features_and_few_rows(store, tmp_path):
     random = np.random.default_rng(1)  # classes held as factors
     X, y = random.normal(size=(30, 60)), np.arange(30) % 4
-    assert_goes_on(AIRClassifier(store=store), tmp_path / "m", [(X, y), (X[:9] ** 2, y[:9] + 4)])
+    assert_goes_on(AIRClassifier(store=store, **PAPER), tmp_path / "m", [(X, y), (X[:9] ** 2, y[:9] + 4)])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ def test_a_loaded_learner_keeps_many_features_and_few_rows(store, tmp_path):
 @pytest.mark.parametrize("random_state", [None, 5])
 @every_store
 def test_the_expansion_is_saved(store, expansion, random_state, tmp_path):
-    clf = AIRClassifier(store=store, expansion=expansion, random_state=random_state)
+    clf = AIRClassifier(store=store, expansion=expansion, random_state=random_state, calibrate=False)
     twin = assert_goes_on(clf, tmp_path / "m", stream())
     assert twin.expansion.get_params() == expansion.get_params()
     assert twin.random_state == random_state
@@ -139,14 +142,18 @@ def test_the_expansion_is_saved(store, expansion, random_state, tmp_path):
 
 @pytest.mark.parametrize("seed", [np.random.RandomState(3), np.int64(3)], ids=["generator", "NumPy integer"])
 def test_what_was_drawn_from_a_generator_is_saved(seed, tmp_path):
-    assert_goes_on(AIRClassifier(expansion=RandomReLU(20, random_state=seed)), tmp_path / "m", stream())
-    assert_goes_on(AIRClassifier(expansion=RandomReLU(20), random_state=seed), tmp_path / "m", stream())
+    assert_goes_on(
+        AIRClassifier(expansion=RandomReLU(20, random_state=seed), calibrate=False), tmp_path / "m", stream()
+    )
+    assert_goes_on(
+        AIRClassifier(expansion=RandomReLU(20), random_state=seed, calibrate=False), tmp_path / "m", stream()
+    )
 
 
 def test_another_transformer_has_to_be_given_again_and_be_the_same(tmp_path):
     (X, y), *_ = stream()
     path = tmp_path / "m"
-    clf = AIRClassifier(0.5, expansion=PCA(3)).partial_fit(X, y)
+    clf = AIRClassifier(0.5, expansion=PCA(3), calibrate=False).partial_fit(X, y)
     clf.save(path)
     with pytest.raises(FileError, match=r"expansion PCA, which no file can hold.*load\(path, expansion=...\)"):
         AIRClassifier.load(path)
@@ -161,8 +168,10 @@ def test_another_transformer_has_to_be_given_again_and_be_the_same(tmp_path):
 def test_a_learner_whose_transformer_was_given_again_can_be_fitted_anew(tmp_path):
     (X, y), (X2, y2), _ = stream()
     frozen = PCA(3).fit(X)
-    clf = saved_and_loaded(AIRClassifier(0.5, expansion=PCA(3)).fit(X, y), tmp_path / "m", expansion=frozen)
-    straight = AIRClassifier(0.5).fit(frozen.transform(X2), y2)
+    clf = saved_and_loaded(
+        AIRClassifier(0.5, expansion=PCA(3), calibrate=False).fit(X, y), tmp_path / "m", expansion=frozen
+    )
+    straight = AIRClassifier(0.5, **PAPER).fit(frozen.transform(X2), y2)
     np.testing.assert_allclose(clf.fit(X2, y2).coef_, straight.coef_, rtol=1e-10)
 
 
@@ -171,10 +180,10 @@ def test_a_transformer_that_was_given_again_still_merges(store, tmp_path):
     (X, y), (X2, y2), _ = stream()
     frozen = PCA(3).fit(X)
     clf = saved_and_loaded(
-        AIRClassifier(0.5, store=store, expansion=PCA(3)).fit(X, y), tmp_path / "m", expansion=frozen
+        AIRClassifier(0.5, store=store, expansion=PCA(3), calibrate=False).fit(X, y), tmp_path / "m", expansion=frozen
     )
     new = y2 == 3
-    other = AIRClassifier(0.5, store=store, expansion=clf.expansion).fit(X2[new], y2[new])
+    other = AIRClassifier(0.5, store=store, expansion=clf.expansion, calibrate=False).fit(X2[new], y2[new])
     assert clf.merge(other).classes_.tolist() == [0, 1, 2, 3]
 
 
@@ -191,13 +200,13 @@ def test_a_transformer_that_was_given_again_still_merges(store, tmp_path):
 )
 @every_store
 def test_the_weighting_is_saved(store, weighting, tmp_path):
-    assert_goes_on(AIRClassifier(0.5, weighting=weighting, store=store), tmp_path / "m", stream())
+    assert_goes_on(AIRClassifier(0.5, weighting=weighting, store=store, **PAPER), tmp_path / "m", stream())
 
 
 @pytest.mark.parametrize("labels", ["string", "bool", "float"])
 def test_a_mapping_keeps_the_type_of_its_labels(labels, tmp_path):
     weighting = {label: 2.0 + i for i, label in enumerate(LABELS[labels].tolist())}
-    twin = assert_goes_on(AIRClassifier(0.5, weighting=weighting), tmp_path / "m", stream(labels))
+    twin = assert_goes_on(AIRClassifier(0.5, weighting=weighting, **PAPER), tmp_path / "m", stream(labels))
     assert twin.weighting == weighting
     assert [type(label) for label in twin.weighting] == [type(label) for label in weighting]
 
@@ -207,7 +216,7 @@ def test_a_callable_weighting_has_to_be_given_again(store, tmp_path):
     def by_square_root(count):
         return count**-0.5
 
-    clf = AIRClassifier(0.5, weighting=by_square_root, store=store)
+    clf = AIRClassifier(0.5, weighting=by_square_root, store=store, **PAPER)
     assert_goes_on(clf, tmp_path / "m", stream(), weighting=by_square_root)
     with pytest.raises(FileError, match=r"callable weighting \(by_square_root\).*load\(path, weighting=...\)"):
         AIRClassifier.load(tmp_path / "m")
@@ -217,7 +226,9 @@ def test_a_callable_weighting_has_to_be_given_again(store, tmp_path):
 def test_feature_names_are_saved(store, tmp_path):
     batches = [(pd.DataFrame(X, columns=COLUMNS), y) for X, y in stream("string")]
     path = tmp_path / "m"
-    twin = assert_goes_on(AIRClassifier(store=store, expansion=RandomReLU(9, random_state=0)), path, batches)
+    twin = assert_goes_on(
+        AIRClassifier(store=store, expansion=RandomReLU(9, random_state=0), calibrate=False), path, batches
+    )
     X, _ = batches[0]
     with pytest.raises(ValueError, match="feature names should match"):
         twin.predict(X.rename(columns={"feature 0": "another"}))
@@ -228,7 +239,7 @@ def test_feature_names_are_saved(store, tmp_path):
 @every_store
 def test_declared_classes_are_saved(store, tmp_path):
     (X, y), *_ = stream("string")
-    clf = AIRClassifier(store=store).partial_fit(X, y, classes=[*LABELS["string"], "hippopotamus"])
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(X, y, classes=[*LABELS["string"], "hippopotamus"])
     twin = saved_and_loaded(clf, tmp_path / "m")
     assert_same_learner(twin, clf)
     assert "hippopotamus" in twin.classes_
@@ -237,7 +248,7 @@ def test_declared_classes_are_saved(store, tmp_path):
 
 @every_store
 def test_declared_classes_are_saved_before_anything_is_learned(store, tmp_path):
-    clf = AIRClassifier(store=store).partial_fit(np.zeros((0, F)), [], classes=["ant", "bee"])
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(np.zeros((0, F)), [], classes=["ant", "bee"])
     twin = saved_and_loaded(clf, tmp_path / "m")
     assert twin.classes_.tolist() == ["ant", "bee"]
 
@@ -255,7 +266,9 @@ def test_an_unfitted_learner_keeps_its_parameters(classifier, expansion, tmp_pat
 
 @every_store
 def test_all_parameters_are_saved(store, tmp_path):
-    clf = AIRClassifier(3, weighting="uniform", scale="balanced", store=store, memory_limit=10**9, random_state=7)
+    clf = AIRClassifier(
+        3, weighting="uniform", scale="balanced", store=store, memory_limit=10**9, random_state=7, **PAPER
+    )
     clf.partial_fit(*stream()[0])
     assert saved_and_loaded(clf, tmp_path / "m").get_params() == clf.get_params()
 
@@ -263,7 +276,7 @@ def test_all_parameters_are_saved(store, tmp_path):
 @every_store
 def test_a_gamma_that_lags_goes_on_lagging(store, tmp_path):
     (X, y), *_ = stream()
-    clf = AIRClassifier(store=store).partial_fit(X, y)
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(X, y)
     chosen = clf.gamma_
     clf.partial_fit(3 * X[:6] + 1, y[:6])
     twin = saved_and_loaded(clf, tmp_path / "m")
@@ -278,7 +291,7 @@ def test_a_gamma_that_lags_goes_on_lagging(store, tmp_path):
 @pytest.mark.parametrize("store", ["per-class", "shared"])
 def test_a_learner_that_forgot_everything_can_be_saved(store, tmp_path):
     (X, y), (X2, y2), _ = stream("string")
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y).forget(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y).forget(X, y)
     twin = saved_and_loaded(clf, tmp_path / "m")
     assert_same_learner(twin.partial_fit(X2, y2), clf.partial_fit(X2, y2))
 
@@ -286,9 +299,9 @@ def test_a_learner_that_forgot_everything_can_be_saved(store, tmp_path):
 @every_store
 def test_lineage_travels_with_the_file(store, tmp_path):
     (X, y), (X2, y2), _ = stream()
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
     new = y2 == 3
-    other = AIRClassifier(0.5, store=store).partial_fit(X2[new], y2[new])
+    other = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X2[new], y2[new])
     clf.merge(other)
     twin = saved_and_loaded(clf, tmp_path / "m")
     for known in (other, clf, saved_and_loaded(other, tmp_path / "other")):
@@ -298,7 +311,7 @@ def test_lineage_travels_with_the_file(store, tmp_path):
 
 @every_store
 def test_saving_changes_nothing(store, tmp_path):
-    clf = AIRClassifier(store=store).partial_fit(*stream()[0])
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(*stream()[0])
     before, coef = set(vars(clf)), clf.coef_
     clf.save(tmp_path / "m")
     assert set(vars(clf)) == before
@@ -307,7 +320,7 @@ def test_saving_changes_nothing(store, tmp_path):
 
 def test_a_path_may_be_a_string_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    clf = AIRClassifier(0.5).partial_fit(*stream()[0])
+    clf = AIRClassifier(0.5, **PAPER).partial_fit(*stream()[0])
     clf.save("m.safetensors")
     assert os.listdir() == ["m.safetensors"]
     assert_same_learner(AIRClassifier.load("m.safetensors"), clf)
@@ -319,7 +332,9 @@ def path(tmp_path):
     """A file of a learner, and nothing else in its folder."""
     path = tmp_path / "folder" / "m.safetensors"
     path.parent.mkdir()
-    AIRClassifier(weighting={label: 1.0 for label in range(7)}).partial_fit(*stream()[0], classes=range(7)).save(path)
+    AIRClassifier(weighting={label: 1.0 for label in range(7)}, **PAPER).partial_fit(
+        *stream()[0], classes=range(7)
+    ).save(path)
     return path
 
 
@@ -443,7 +458,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_a_header_that_does_not_fit_its_arrays_is_refused_even_with_the_right_checksum(path, wrong):
-    AIRClassifier(weighting="inverse").partial_fit(*stream()[0]).refresh().save(path)
+    AIRClassifier(weighting="inverse", **PAPER).partial_fit(*stream()[0]).refresh().save(path)
     rewrite(path, wrong)
     with pytest.raises(FileError):
         AIRClassifier.load(path)
@@ -534,7 +549,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_other(path, where, failure
 def test_a_first_save_that_fails_leaves_no_file_at_all(tmp_path, where, failure, monkeypatch):
     monkeypatch.setattr(f"aircl.{where}", failure)
     with pytest.raises(OSError, match=r"No space left|not allowed"):
-        AIRClassifier().partial_fit(*stream()[0]).save(tmp_path / "m")
+        AIRClassifier(**PAPER).partial_fit(*stream()[0]).save(tmp_path / "m")
     assert os.listdir(tmp_path) == []
 
 
@@ -596,7 +611,7 @@ def test_no_row_of_a_class_of_three_or_more_is_in_the_file(store, n_features, dt
     X = random.normal(size=(40, n_features)).astype(dtype)
     X[::2, : n_features // 2] = 0  # leading zero columns, as after a ReLU
     y = np.append(np.arange(40 - 1) % 8, 8)  # class 8 has one row
-    clf = AIRClassifier(0.5, store=store).partial_fit(X[:20], y[:20])
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X[:20], y[:20])
     clf.predict(X)
     clf.partial_fit(X[20:], y[20:]).save(tmp_path / "m")
     content = (tmp_path / "m").read_bytes()

@@ -6,6 +6,8 @@ taken from it as data.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -24,6 +26,9 @@ from aircl import (
     RecursiveACILClassifier,
     SLDAClassifier,
 )
+
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
 
 PHASES = ([0, 1, 2, 3, 4], [5, 6], [7], [8, 9])
 
@@ -68,7 +73,7 @@ def test_air_is_algorithm_2_after_every_phase(long_tailed):
     X, y, _ = long_tailed
     gamma, f = 0.3, X.shape[1]
     A, C, N = np.zeros((10, f, f)), np.zeros((10, f, 10)), np.zeros(10)
-    clf = AIRClassifier(gamma)
+    clf = AIRClassifier(gamma, **PAPER)
     for phase in np.array_split(np.arange(len(y)), 4):  # of shuffled rows: classes return
         clf.partial_fit(X[phase], y[phase]).end_phase()
         for x, label in zip(X[phase], y[phase], strict=True):
@@ -85,7 +90,7 @@ def test_air_is_algorithm_2_after_every_phase(long_tailed):
 
 
 # -- ACIL, GACL --
-@pytest.mark.parametrize("classifier", [ACILClassifier, RecursiveACILClassifier])
+@pytest.mark.parametrize("classifier", [partial(ACILClassifier, **PAPER), RecursiveACILClassifier])
 def test_acil_is_the_authors_recursion(digits, classifier):
     """Phase by phase, each with classes of its own: old columns W - R X'X W, new columns R X'Y."""
     X, y, *_ = digits
@@ -100,7 +105,7 @@ def test_acil_is_the_authors_recursion(digits, classifier):
         assert_close(clf.coef_, W.T)
 
 
-@pytest.mark.parametrize("classifier", [ACILClassifier, RecursiveACILClassifier])
+@pytest.mark.parametrize("classifier", [partial(ACILClassifier, **PAPER), RecursiveACILClassifier])
 def test_gacl_is_the_authors_recursion_where_classes_return(long_tailed, classifier):
     """The same with labels of known classes in the old columns: W - R X'X W + R X'Y_known."""
     X, y, _ = long_tailed

@@ -21,9 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from aircl import ACILClassifier, AIRClassifier
 from aircl.expansion import GaussianKernel, RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 STORES = ("per-class", "shared", "pooled")
 every_store = pytest.mark.parametrize("store", STORES)
-LEARNERS = {f"{cls.__name__}-{store}": cls(store=store) for cls in (AIRClassifier, ACILClassifier) for store in STORES}
+LEARNERS = {
+    f"{cls.__name__}-{store}": cls(store=store, **PAPER) for cls in (AIRClassifier, ACILClassifier) for store in STORES
+}
 every_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 ATTRIBUTES = (
     "coef_",
@@ -47,16 +52,18 @@ def departures(estimator):
 
 @parametrize_with_checks(
     [
-        *(AIRClassifier(store=store) for store in STORES),
-        *(AIRClassifier(0.1, store=store) for store in STORES),
-        *(AIRClassifier(store=store, expansion=RandomReLU(64, random_state=0)) for store in STORES),
-        AIRClassifier(0.01, expansion=GaussianKernel(64, sigma=3, random_state=0)),
-        AIRClassifier(store="shared", expansion=GaussianKernel(64, sigma=3, random_state=0)),
-        AIRClassifier(calibrate=True),
-        AIRClassifier(weighting=0.5, scale="balanced"),
-        AIRClassifier(0.1, weighting="effective", scale="none"),
-        *(ACILClassifier(store=store) for store in STORES),
-        ACILClassifier(0.1, expansion=RandomReLU(64, random_state=0)),
+        *(AIRClassifier(store=store, **PAPER) for store in STORES),
+        *(AIRClassifier(0.1, store=store, **PAPER) for store in STORES),
+        *(AIRClassifier(store=store, expansion=RandomReLU(64, random_state=0), calibrate=False) for store in STORES),
+        AIRClassifier(0.01, expansion=GaussianKernel(64, sigma=3, random_state=0), calibrate=False),
+        AIRClassifier(store="shared", expansion=GaussianKernel(64, sigma=3, random_state=0), calibrate=False),
+        AIRClassifier(),
+        ACILClassifier(),
+        AIRClassifier(calibrate=True, expansion=None),
+        AIRClassifier(weighting=0.5, scale="balanced", **PAPER),
+        AIRClassifier(0.1, weighting="effective", scale="none", **PAPER),
+        *(ACILClassifier(store=store, **PAPER) for store in STORES),
+        ACILClassifier(0.1, expansion=RandomReLU(64, random_state=0), calibrate=False),
     ],
     expected_failed_checks=departures,
 )
@@ -94,8 +101,8 @@ def test_it_learns_digits_in_a_pipeline(learner, digits):
 
 def test_an_expansion_inside_is_the_expansion_before(digits):
     X, y, X_test, _ = digits
-    inside = AIRClassifier(0.1, expansion=RandomReLU(80, random_state=0)).fit(X, y)
-    before = make_pipeline(RandomReLU(80, random_state=0), AIRClassifier(0.1)).fit(X, y)
+    inside = AIRClassifier(0.1, expansion=RandomReLU(80, random_state=0), calibrate=False).fit(X, y)
+    before = make_pipeline(RandomReLU(80, random_state=0), AIRClassifier(0.1, **PAPER)).fit(X, y)
     np.testing.assert_allclose(inside.coef_, before[-1].coef_, rtol=1e-10)
     np.testing.assert_allclose(inside.decision_function(X_test), before.decision_function(X_test), rtol=1e-10)
 
@@ -103,7 +110,7 @@ def test_an_expansion_inside_is_the_expansion_before(digits):
 @pytest.mark.parametrize("expansion", [MinMaxScaler(), make_pipeline(StandardScaler(), RandomReLU(30))], ids=str)
 def test_any_transformer_expands(expansion, iris):
     X, y = iris
-    clf = AIRClassifier(expansion=expansion, random_state=0).fit(X, y)
+    clf = AIRClassifier(expansion=expansion, random_state=0, calibrate=False).fit(X, y)
     assert clf.score(X, y) > 0.6
     assert clf.coef_.shape == (3, clf.expansion_.transform(X).shape[1])
     assert clf.expansion is expansion  # it is cloned, never fitted itself
@@ -114,7 +121,9 @@ def test_any_transformer_expands(expansion, iris):
 def test_the_seed_serves_an_expansion_that_has_none(iris):
     X, y = iris
     for own, given, same in ((None, 3, 3), (5, 3, 5)):
-        clf = AIRClassifier(1.0, expansion=RandomReLU(9, random_state=own), random_state=given).fit(X, y)
+        clf = AIRClassifier(1.0, expansion=RandomReLU(9, random_state=own), random_state=given, calibrate=False).fit(
+            X, y
+        )
         expected = RandomReLU(9, random_state=same).fit(X).components_
         np.testing.assert_array_equal(clf.expansion_.components_, expected)
 
@@ -129,7 +138,7 @@ def test_a_clone_has_learned_nothing(learner):
 
 def test_a_grid_search_finds_gamma_and_weighting(digits):
     X, y, X_test, y_test = digits
-    pipeline = Pipeline([("expand", RandomReLU(100, random_state=0)), ("learn", AIRClassifier())])
+    pipeline = Pipeline([("expand", RandomReLU(100, random_state=0)), ("learn", AIRClassifier(**PAPER))])
     grid = {"learn__gamma": ["auto", 0.1, 1e6], "learn__weighting": ["inverse", "uniform", 0.5]}
     search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
     assert search.best_params_["learn__gamma"] != 1e6
@@ -156,9 +165,9 @@ def test_it_can_be_calibrated_and_cross_validated(learner, iris):
 def test_data_frames_give_and_check_feature_names(store, frame):
     X, y = rows(f=3)
     names = ["a", "b", "c"]
-    clf = AIRClassifier(0.5, store=store).partial_fit(frame(dict(zip(names, X.T, strict=True))), y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(frame(dict(zip(names, X.T, strict=True))), y)
     assert clf.feature_names_in_.tolist() == names
-    plain = AIRClassifier(0.5, store=store).partial_fit(X, y)
+    plain = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
     np.testing.assert_allclose(clf.coef_, plain.coef_, rtol=1e-12)
     with pytest.raises(ValueError, match="feature names should match"):
         clf.predict(frame(dict(zip(["a", "b", "x"], X.T, strict=True))))
@@ -176,8 +185,8 @@ def test_labels_may_be_series(series, names):
     X, y = rows()
     y = np.array(names)[y]
     weight = np.linspace(0.5, 2, len(y))
-    clf = AIRClassifier(0.5).partial_fit(X, series(y), sample_weight=series(weight))
-    plain = AIRClassifier(0.5).partial_fit(X, y, sample_weight=weight)
+    clf = AIRClassifier(0.5, **PAPER).partial_fit(X, series(y), sample_weight=series(weight))
+    plain = AIRClassifier(0.5, **PAPER).partial_fit(X, y, sample_weight=weight)
     assert clf.classes_.tolist() == plain.classes_.tolist() == sorted(names)
     np.testing.assert_array_equal(clf.coef_, plain.coef_)
 
@@ -191,7 +200,7 @@ def test_sparse_rows_are_the_dense_rows(store, expansion, container):
     X, y = rows()
     X[X < 0.5] = 0
     weight = np.linspace(0, 2, len(y))  # one row weighs nothing
-    learner = AIRClassifier(0.5, store=store, expansion=expansion)
+    learner = AIRClassifier(0.5, store=store, expansion=expansion, calibrate=False)
     dense = clone(learner).partial_fit(X, y, sample_weight=weight)
     clf = clone(learner).partial_fit(container(X), y, sample_weight=weight)
     np.testing.assert_allclose(clf.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
@@ -262,7 +271,7 @@ def test_string_labels_are_never_truncated(learner, names):
 def test_predictions_have_the_type_of_the_labels(store, names):
     X, y = rows(n_classes=2)
     labels = np.array(names)[y]
-    clf = AIRClassifier(store=store).fit(X, labels)
+    clf = AIRClassifier(store=store, **PAPER).fit(X, labels)
     assert clf.predict(X).dtype == clf.classes_.dtype == labels.dtype
     assert clf.score(X, labels) > 0.6
 
@@ -342,9 +351,9 @@ def test_classes_may_be_declared_before_the_first_row(learner):
 @every_store
 def test_declared_classes_survive_a_merge(store):
     X, y = rows(n_classes=2)
-    other = AIRClassifier(0.5, store=store).partial_fit(X, y, classes=[0, 1, 5])
+    other = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y, classes=[0, 1, 5])
     for empty in (True, False):
-        clf = AIRClassifier(0.5, store=store).partial_fit(X[:0], y[:0], classes=[7])
+        clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X[:0], y[:0], classes=[7])
         if not empty:
             clf.partial_fit(X, y + 2)
         assert clf.merge(other).classes_.tolist() == [0, 1, *(() if empty else (2, 3)), 5, 7]
@@ -387,7 +396,7 @@ def test_predictions_do_not_change_what_is_learned_next(learner):
 @every_store
 def test_what_is_read_is_not_what_is_held(store):
     X, y = rows()
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
     coef, count, scores = clf.coef_, clf.class_count_, clf.decision_function(X)
     clf.coef_[:] = 0
     clf.class_count_[:] = 0
@@ -402,10 +411,10 @@ def test_what_was_given_is_neither_kept_nor_changed(store):
     X, y = rows()
     weight = np.linspace(0.5, 2, len(y))
     given = X.copy(), y.copy(), weight.copy()
-    clf = AIRClassifier(0.5, store=store).partial_fit(*given[:2], sample_weight=given[2])
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(*given[:2], sample_weight=given[2])
     for array in given:
         array += 1  # the caller reuses its buffers before anything was solved
-    twin = AIRClassifier(0.5, store=store).partial_fit(X, y, sample_weight=weight)
+    twin = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(clf.coef_, twin.coef_)
 
 
@@ -417,10 +426,10 @@ CHANGES += [{"weighting": {0: 1.0, 1: 3.0, 2: 2.0, 3: 1.0}}, {"weighting": np.sq
 @every_store
 def test_parameters_set_after_learning_are_those_of_a_fresh_fit(store, change):
     X, y = rows()
-    clf = AIRClassifier(0.5, store=store).fit(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).fit(X, y)
     before = clf.coef_
     clf.set_params(**change)
-    fresh = AIRClassifier(**({"gamma": 0.5, "store": store} | change)).fit(X, y)
+    fresh = AIRClassifier(**({"gamma": 0.5, "store": store} | change), **PAPER).fit(X, y)
     for name in ("coef_", "gamma_", "class_weight_"):
         np.testing.assert_allclose(getattr(clf, name), getattr(fresh, name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(clf.predict_proba(X), fresh.predict_proba(X), rtol=1e-9)
@@ -432,9 +441,9 @@ def test_parameters_set_after_learning_are_those_of_a_fresh_fit(store, change):
 @every_store
 def test_an_automatic_gamma_follows_the_weighting_and_the_scale(store, change):
     X, y = rows()
-    clf = AIRClassifier(store=store).fit(X, y)
+    clf = AIRClassifier(store=store, **PAPER).fit(X, y)
     clf.predict(X)
-    fresh = AIRClassifier(store=store, **change).fit(X, y)
+    fresh = AIRClassifier(store=store, **change, **PAPER).fit(X, y)
     np.testing.assert_allclose(clf.set_params(**change).gamma_, fresh.gamma_, rtol=1e-9)
     np.testing.assert_allclose(clf.coef_, fresh.coef_, rtol=1e-7, atol=1e-10)
 
@@ -442,10 +451,10 @@ def test_an_automatic_gamma_follows_the_weighting_and_the_scale(store, change):
 def test_a_mapping_that_is_changed_in_place_is_noticed():
     X, y = rows()
     weighting = {0: 1.0, 1: 3.0, 2: 2.0, 3: 1.0}
-    clf = AIRClassifier(0.5, weighting=weighting).fit(X, y)
+    clf = AIRClassifier(0.5, weighting=weighting, **PAPER).fit(X, y)
     clf.predict(X)
     weighting[0] = 10.0
-    np.testing.assert_allclose(clf.coef_, AIRClassifier(0.5, weighting=weighting).fit(X, y).coef_, rtol=1e-9)
+    np.testing.assert_allclose(clf.coef_, AIRClassifier(0.5, weighting=weighting, **PAPER).fit(X, y).coef_, rtol=1e-9)
 
 
 # -- copies --
@@ -479,5 +488,5 @@ def test_an_unfitted_copy_learns(learner, duplicate):
 
 
 def test_a_learner_prints_its_parameters():
-    assert repr(AIRClassifier(0.5, store="shared")) == "AIRClassifier(gamma=0.5, store='shared')"
-    assert "AIRClassifier" in AIRClassifier()._repr_html_()
+    assert repr(AIRClassifier(0.5, store="shared", **PAPER)) == "AIRClassifier(gamma=0.5, store='shared', **PAPER)"
+    assert "AIRClassifier" in AIRClassifier(**PAPER)._repr_html_()

@@ -14,6 +14,9 @@ from sklearn.base import clone
 from aircl import ACILClassifier, AIRClassifier
 from aircl.expansion import RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 STORES = ("per-class", "shared", "pooled")
 every_store = pytest.mark.parametrize("store", STORES)
 CAP = 4096  # rows that may wait in memory before they are sealed, in all
@@ -220,7 +223,7 @@ def assert_sealed(clf, X, seal, tmp_path):
 def test_no_row_is_left_after_a_phase(store, data, shape, dtype, tmp_path):
     random = np.random.default_rng(0)
     X, y = data(*shape, random).astype(dtype), labels(shape[0], random)
-    clf = AIRClassifier(0.5, store=store)
+    clf = AIRClassifier(0.5, store=store, **PAPER)
     for part in np.array_split(np.arange(len(X)), 3):
         clf.partial_fit(X[part], y[part])
     assert raw_rows(clf, X) == set(range(len(X)))  # they wait: the search can find them
@@ -234,7 +237,7 @@ def test_no_row_is_left_after_a_phase(store, data, shape, dtype, tmp_path):
 def test_no_row_leaves_the_object_or_stays_in_it(store, cls, data, seal, tmp_path):
     random = np.random.default_rng(1)
     X, y = data(40, 60, random), labels(40, random)
-    clf = cls(0.5, store=store).partial_fit(X, y)
+    clf = cls(0.5, store=store, **PAPER).partial_fit(X, y)
     assert raw_rows(clf, X) == set(range(40))
     assert_sealed(clf, X, seal, tmp_path)
 
@@ -245,7 +248,7 @@ def test_no_row_leaves_the_object_or_stays_in_it(store, cls, data, seal, tmp_pat
 def test_no_row_is_left_of_rows_that_came_one_by_one(store, data, seal, tmp_path):
     random = np.random.default_rng(2)
     X, y = data(24, 40, random), labels(24, random)
-    clf = AIRClassifier(0.5, store=store)
+    clf = AIRClassifier(0.5, store=store, **PAPER)
     for i in range(24):
         clf.partial_fit(X[i : i + 1], y[i : i + 1])
         clf.refresh()  # absorbs the row alone, instead of letting it wait for others
@@ -260,7 +263,7 @@ def test_no_row_of_a_class_of_three_is_left_outside_the_buffer_even_unsealed(sto
     X = data(*shape, random)
     y = np.arange(len(X)) // 3
     y[y == y[-1]] = 0  # every class has three rows, the first a few more
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y)
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y)
     clf.refresh()
     assert not raw_rows(clf, X)
 
@@ -272,7 +275,7 @@ def test_no_row_is_left_of_weighted_samples(store, data, seal, tmp_path):
     random = np.random.default_rng(4)
     X, y = data(40, 60, random), labels(40, random)
     weight = random.uniform(0.2, 3, size=40)
-    clf = AIRClassifier(0.5, store=store).partial_fit(X[:25], y[:25], sample_weight=weight[:25])
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X[:25], y[:25], sample_weight=weight[:25])
     clf.partial_fit(X[25:], y[25:], sample_weight=weight[25:])
     both = np.vstack([X, X * np.sqrt(weight)[:, None]])  # as given, and as it enters A_y
     assert raw_rows(clf, both) >= set(range(40))
@@ -284,7 +287,7 @@ def test_no_row_is_left_of_weighted_samples(store, data, seal, tmp_path):
 def test_neither_inputs_nor_expanded_rows_are_left(store, seal, tmp_path):
     random = np.random.default_rng(5)
     X, y = random.normal(size=(40, 12)), labels(40, random)
-    clf = AIRClassifier(0.5, store=store, expansion=RandomReLU(70, random_state=0)).partial_fit(X, y)
+    clf = AIRClassifier(0.5, store=store, expansion=RandomReLU(70, random_state=0), calibrate=False).partial_fit(X, y)
     H = clf.expansion_.transform(X)
     assert raw_rows(clf, H) == set(range(40))
     assert not raw_rows(clf, X)
@@ -300,7 +303,7 @@ def test_neither_inputs_nor_expanded_rows_are_left(store, seal, tmp_path):
 def test_no_row_is_left_after_gamma_was_chosen_and_predictions_were_made(store):
     random = np.random.default_rng(6)
     X, y = random.normal(size=(60, 40)), labels(60, random)
-    clf = AIRClassifier(store=store).partial_fit(X, y)
+    clf = AIRClassifier(store=store, **PAPER).partial_fit(X, y)
     clf.predict_proba(X)
     clf.end_phase().predict_proba(X)  # the cached solution and gamma's path are searched too
     assert not raw_rows(clf, X)
@@ -310,7 +313,7 @@ def test_no_row_is_left_after_gamma_was_chosen_and_predictions_were_made(store):
 def test_neither_the_forgotten_rows_nor_the_others_are_left(store):
     random = np.random.default_rng(7)
     X, y = random.normal(size=(60, 40)), np.arange(60) % 4
-    clf = AIRClassifier(0.5, store=store).partial_fit(X, y).forget(X[:20], y[:20])
+    clf = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y).forget(X[:20], y[:20])
     assert not raw_rows(clf, X)
     clf.partial_fit(X[:20], y[:20]).end_phase()
     assert not raw_rows(clf, X)
@@ -321,7 +324,7 @@ def test_no_more_rows_wait_than_stated(store):
     random = np.random.default_rng(8)
     n = CAP + 300
     X, y = random.normal(size=(n, 4)), np.arange(n) % 3
-    clf = AIRClassifier(0.5, store=store)
+    clf = AIRClassifier(0.5, store=store, **PAPER)
     held = []
     for i in range(n):
         clf.partial_fit(X[i : i + 1], y[i : i + 1])
@@ -335,6 +338,6 @@ def test_no_more_rows_wait_than_stated(store):
 def test_a_large_batch_never_waits(store):
     random = np.random.default_rng(9)
     X, y = random.normal(size=(CAP + 10, 4)), np.arange(CAP + 10) % 3
-    assert not raw_rows(AIRClassifier(0.5, store=store).partial_fit(X, y), X)
-    after_few = AIRClassifier(0.5, store=store).partial_fit(X[:100], y[:100]).partial_fit(X, y)
+    assert not raw_rows(AIRClassifier(0.5, store=store, **PAPER).partial_fit(X, y), X)
+    after_few = AIRClassifier(0.5, store=store, **PAPER).partial_fit(X[:100], y[:100]).partial_fit(X, y)
     assert raw_rows(after_few, X) <= set(range(100))

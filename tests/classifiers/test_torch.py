@@ -13,6 +13,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from aircl import ACILClassifier, AIRClassifier, GaussianKernel, RandomReLU, StoreError
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 every_store = pytest.mark.parametrize("store", ["per-class", "shared", "pooled"])
@@ -49,8 +52,8 @@ def test_tensors_give_what_arrays_give(store, weighting, gamma, f):
     X, y = problem(f=f)
     w = np.random.default_rng(1).choice([0.5, 1.0, 3.0], size=len(y))
     options = {"gamma": gamma, "weighting": weighting, "store": store}
-    ours = learn(AIRClassifier(**options), torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(w))
-    theirs = learn(AIRClassifier(**options), X, y, w)
+    ours = learn(AIRClassifier(**options, **PAPER), torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(w))
+    theirs = learn(AIRClassifier(**options, **PAPER), X, y, w)
     assert ours.gamma_ == pytest.approx(theirs.gamma_, rel=1e-9)
     for name in ("coef_", "class_count_", "class_weight_"):
         same(getattr(ours, name), getattr(theirs, name))
@@ -66,14 +69,14 @@ def test_a_batch_larger_than_the_buffer_and_arrays_that_are_read_only(store):
     w = np.linspace(0.0, 2.0, len(y))  # one row weighs nothing
     for array in (X, y, w):
         array.setflags(write=False)
-    ours = AIRClassifier(1.0, store=store).fit(torch.tensor(X), y, sample_weight=w)
-    same(ours.coef_, AIRClassifier(1.0, store=store).fit(X, y, sample_weight=w).coef_)
+    ours = AIRClassifier(1.0, store=store, **PAPER).fit(torch.tensor(X), y, sample_weight=w)
+    same(ours.coef_, AIRClassifier(1.0, store=store, **PAPER).fit(X, y, sample_weight=w).coef_)
 
 
 @pytest.mark.parametrize("store", ["per-class", "pooled"])
 def test_equals_ridge(store):
     X, y = problem()
-    clf = learn(AIRClassifier(0.3, store=store), torch.from_numpy(X), y)
+    clf = learn(AIRClassifier(0.3, store=store, **PAPER), torch.from_numpy(X), y)
     pi = 1 / np.bincount(y)
     oracle = Ridge(alpha=0.3, fit_intercept=False).fit(X, np.eye(4)[y], sample_weight=(pi / pi.mean())[y])
     same(clf.coef_, oracle.coef_)
@@ -83,7 +86,7 @@ def test_equals_ridge(store):
 def test_wide_packed_classes_choose_the_same_gamma(f):
     """Beyond 512 features traces are estimated, by the same sign vectors for both kinds of array."""
     X, y = problem(n=1400, f=f, C=3)
-    ours, theirs = AIRClassifier().fit(torch.from_numpy(X), y), AIRClassifier().fit(X, y)
+    ours, theirs = AIRClassifier(**PAPER).fit(torch.from_numpy(X), y), AIRClassifier(**PAPER).fit(X, y)
     same(torch.from_numpy(ours.gamma_path_.criterion), theirs.gamma_path_.criterion)
     assert ours._learner.state.statistics.own_moments[0].packed is not None
 
@@ -94,8 +97,8 @@ def test_expansions_give_the_same_features(expansion, frozen):
     X, y = problem()
     if frozen:  # fitted on arrays, used on tensors
         expansion = FrozenEstimator(copy.deepcopy(expansion).fit(X))
-    ours = AIRClassifier(0.1, expansion=expansion).fit(torch.from_numpy(X), y)
-    theirs = AIRClassifier(0.1, expansion=expansion).fit(X, y)
+    ours = AIRClassifier(0.1, expansion=expansion, calibrate=False).fit(torch.from_numpy(X), y)
+    theirs = AIRClassifier(0.1, expansion=expansion, calibrate=False).fit(X, y)
     same(ours.coef_, theirs.coef_, rtol=1e-7)
     same(ours.expansion_.transform(torch.from_numpy(X[:7])), theirs.expansion_.transform(X[:7]))
 
@@ -125,16 +128,16 @@ def test_expansions_of_more_components_than_rows_and_of_float32(expansion):
 def test_dtypes(given, held):
     X, y = problem()
     X = torch.from_numpy(X).to(given)
-    clf = AIRClassifier(1.0).fit(X, torch.from_numpy(y))
+    clf = AIRClassifier(1.0, **PAPER).fit(X, torch.from_numpy(y))
     assert clf.coef_.dtype == clf.decision_function(X).dtype == held
     assert clf.class_count_.dtype == clf.predict_proba(X).dtype == torch.float64
-    same(clf.coef_, AIRClassifier(1.0).fit(X.double().numpy(), y).coef_, rtol=1e-4)
+    same(clf.coef_, AIRClassifier(1.0, **PAPER).fit(X.double().numpy(), y).coef_, rtol=1e-4)
 
 
 @pytest.mark.parametrize("labels", [torch.tensor([5, 7]), torch.tensor([False, True]), torch.tensor([1.0, 3.0])])
 def test_labels_of_tensors_come_back_as_tensors(labels):
     X, y = problem(C=2)
-    clf = AIRClassifier(1.0).fit(torch.from_numpy(X), labels[y])
+    clf = AIRClassifier(1.0, **PAPER).fit(torch.from_numpy(X), labels[y])
     predicted = clf.predict(torch.from_numpy(X))
     assert isinstance(predicted, torch.Tensor)
     assert (predicted == labels[y]).double().mean() > 0.9
@@ -145,7 +148,7 @@ def test_labels_of_tensors_come_back_as_tensors(labels):
 
 def test_strings_come_back_as_arrays():
     X, y = problem()
-    clf = AIRClassifier(1.0).fit(torch.from_numpy(X), np.array(["a", "bb", "ccc", "d"])[y])
+    clf = AIRClassifier(1.0, **PAPER).fit(torch.from_numpy(X), np.array(["a", "bb", "ccc", "d"])[y])
     assert isinstance(clf.predict(torch.from_numpy(X)), np.ndarray)
     assert clf.predict(torch.from_numpy(X)).dtype.kind == "U"
     assert clf.score(torch.from_numpy(X), np.array(["a", "bb", "ccc", "d"])[y]) > 0.8
@@ -153,7 +156,7 @@ def test_strings_come_back_as_arrays():
 
 def test_declared_classes_are_not_predicted():
     X, y = problem()
-    clf = AIRClassifier(1.0).partial_fit(torch.from_numpy(X), y, classes=torch.arange(6))
+    clf = AIRClassifier(1.0, **PAPER).partial_fit(torch.from_numpy(X), y, classes=torch.arange(6))
     assert clf.coef_.shape == (6, 12)
     assert torch.isneginf(clf.decision_function(torch.from_numpy(X))[:, 4:]).all()
     assert clf.predict(torch.from_numpy(X)).max() <= 3
@@ -165,7 +168,7 @@ def test_no_gradient_is_recorded_and_the_input_is_left_alone():
     before = X.detach().clone()
     w = torch.ones(len(y), requires_grad=True)
     for store in ("per-class", "shared", "pooled"):
-        clf = AIRClassifier(1.0, store=store).fit(X, y, sample_weight=2 * w)
+        clf = AIRClassifier(1.0, store=store, **PAPER).fit(X, y, sample_weight=2 * w)
         assert not clf.decision_function(X).requires_grad
     np.testing.assert_array_equal(X.detach(), before)
 
@@ -175,8 +178,8 @@ def test_no_gradient_is_recorded_and_the_input_is_left_alone():
 def test_what_is_learned_in_inference_mode_can_be_updated_outside(store, expansion):
     X, y = problem()
     X = torch.from_numpy(X)
-    clf = AIRClassifier(1.0, store=store, expansion=expansion)
-    whole = AIRClassifier(1.0, store=store, expansion=expansion).fit(X, y)
+    clf = AIRClassifier(1.0, store=store, expansion=expansion, calibrate=False)
+    whole = AIRClassifier(1.0, store=store, expansion=expansion, calibrate=False).fit(X, y)
     with torch.inference_mode():
         features = X[:150] + 0.0
         learn(clf, features[:100], y[:100])
@@ -204,13 +207,13 @@ def test_features_and_statistics_never_leave_the_device(store, gamma, expansion,
         monkeypatch.setattr(torch.Tensor, name, guarded(getattr(torch.Tensor, name)))
     with pytest.raises(AssertionError, match="goes to the CPU"):
         np.asarray(X)
-    clf = learn(AIRClassifier(gamma, store=store, expansion=expansion), X, y, w, batches=3)
+    clf = learn(AIRClassifier(gamma, store=store, expansion=expansion, calibrate=False), X, y, w, batches=3)
     clf.decision_function(X)
     clf.predict_proba(X)
     clf.predict(X)
     clf.end_phase()
     if expansion is None:  # else its matrix is hashed, on the CPU
-        other = learn(AIRClassifier(gamma, store=store), X, y + 20, batches=1)
+        other = learn(AIRClassifier(gamma, store=store, **PAPER), X, y + 20, batches=1)
         clf.merge(other).predict(X)
     if store != "pooled":
         clf.forget(X[:50], y[:50]).predict(X)
@@ -237,7 +240,7 @@ def test_the_other_kind_of_array_is_refused_with_advice(method):
         (X, tensor, r"X\.numpy\(force=True\)"),
         (tensor, tensor.to("meta"), r"X\.to\('cpu'\)"),
     ):
-        clf = AIRClassifier(1.0).fit(learned, y)
+        clf = AIRClassifier(1.0, **PAPER).fit(learned, y)
         before = state(clf)
         with pytest.raises(ValueError, match=advice):
             getattr(clf, method)(given, *labels)
@@ -246,7 +249,7 @@ def test_the_other_kind_of_array_is_refused_with_advice(method):
 
 def test_fit_may_change_the_kind_of_array():
     X, y = problem()
-    clf = AIRClassifier(1.0).fit(X, y).fit(torch.from_numpy(X), y)
+    clf = AIRClassifier(1.0, **PAPER).fit(X, y).fit(torch.from_numpy(X), y)
     assert isinstance(clf.coef_, torch.Tensor)
     assert isinstance(clf.fit(X, y).coef_, np.ndarray)
 
@@ -268,12 +271,12 @@ def test_fit_may_change_the_kind_of_array():
 def test_a_bad_tensor_is_refused_and_changes_nothing(store, spoil, message):
     X, y = problem()
     X = torch.from_numpy(X)
-    clf = AIRClassifier(1.0, store=store).fit(X, y)
+    clf = AIRClassifier(1.0, store=store, **PAPER).fit(X, y)
     before = state(clf)
     with pytest.raises(ValueError, match=message):
         clf.partial_fit(spoil(X), y)
     unchanged(clf, before)
-    fresh = AIRClassifier(1.0, store=store)
+    fresh = AIRClassifier(1.0, store=store, **PAPER)
     if "features" not in message or "Scale" in message:
         with pytest.raises(ValueError, match=message):
             fresh.partial_fit(spoil(X), y)
@@ -283,7 +286,7 @@ def test_a_bad_tensor_is_refused_and_changes_nothing(store, spoil, message):
 def test_bad_weights_and_labels_are_refused():
     X, y = problem()
     X = torch.from_numpy(X)
-    clf = AIRClassifier(1.0).fit(X, y)
+    clf = AIRClassifier(1.0, **PAPER).fit(X, y)
     before = state(clf)
     for options in ({"sample_weight": -torch.ones(300)}, {"sample_weight": torch.ones(3)}):
         with pytest.raises(ValueError, match="sample_weight"):
@@ -299,7 +302,7 @@ def test_rows_that_were_not_learned_cannot_be_forgotten():
     for store in ("per-class", "shared"):
         for f in (6, 60):
             X, y = problem(f=f)
-            clf = AIRClassifier(1.0, store=store).fit(torch.from_numpy(X), y)
+            clf = AIRClassifier(1.0, store=store, **PAPER).fit(torch.from_numpy(X), y)
             before = state(clf)
             with pytest.raises(StoreError, match="not all learned"):
                 clf.forget(torch.from_numpy(100 * X[:5]), y[:5])
@@ -308,7 +311,7 @@ def test_rows_that_were_not_learned_cannot_be_forgotten():
 
 def test_a_memory_limit_is_refused(tmp_path):
     X, y = problem()
-    clf = AIRClassifier(1.0, memory_limit="4GB")
+    clf = AIRClassifier(1.0, memory_limit="4GB", **PAPER)
     with pytest.raises(ValueError, match="memory_limit=None"):
         clf.partial_fit(torch.from_numpy(X), y)
     assert not hasattr(clf, "_learner")
@@ -320,14 +323,14 @@ def test_a_memory_limit_is_refused(tmp_path):
 def test_a_foreign_expansion_is_refused():
     X, y = problem()
     with pytest.raises(ValueError, match="StandardScaler turned a tensor"):
-        AIRClassifier(expansion=StandardScaler()).fit(torch.from_numpy(X), y)
+        AIRClassifier(expansion=StandardScaler(), calibrate=False).fit(torch.from_numpy(X), y)
 
 
 def test_an_expansion_of_ones_own_may_return_half_precision_with_a_gradient():
     X, y = problem()
     layer = torch.nn.Linear(12, 20).double()
     halves = FunctionTransformer(lambda X: layer(X).half(), check_inverse=False)
-    clf = AIRClassifier(1.0, expansion=halves).fit(torch.from_numpy(X), y)
+    clf = AIRClassifier(1.0, expansion=halves, calibrate=False).fit(torch.from_numpy(X), y)
     scores = clf.decision_function(torch.from_numpy(X))
     assert scores.dtype == torch.float32
     assert not scores.requires_grad
@@ -335,10 +338,10 @@ def test_an_expansion_of_ones_own_may_return_half_precision_with_a_gradient():
 
 def test_arrays_and_tensors_do_not_merge():
     X, y = problem()
-    ours, theirs = AIRClassifier(1.0).fit(torch.from_numpy(X), y), AIRClassifier(1.0).fit(X, y)
+    ours, theirs = AIRClassifier(1.0, **PAPER).fit(torch.from_numpy(X), y), AIRClassifier(1.0, **PAPER).fit(X, y)
     with pytest.raises(StoreError, match="'torch tensors on cpu' here, 'NumPy arrays' there"):
         ours.merge(theirs)
-    assert isinstance(AIRClassifier(1.0).merge(ours).coef_, torch.Tensor)
+    assert isinstance(AIRClassifier(1.0, **PAPER).merge(ours).coef_, torch.Tensor)
 
 
 # -- files and copies --
@@ -349,7 +352,7 @@ def test_files_are_the_same_for_both_kinds(store, expansion, f, tmp_path):
     X, y = problem(f=f)
     tensor = torch.from_numpy(X)
     options = {"gamma": 1.0, "store": store, "expansion": expansion}
-    ours, theirs = learn(AIRClassifier(**options), tensor, y), learn(AIRClassifier(**options), X, y)
+    ours, theirs = (learn(AIRClassifier(**options, calibrate=False), given, y) for given in (tensor, X))
     if store == "pooled":
         ours.end_phase(), theirs.end_phase()
     ours.save(tmp_path / "ours")
@@ -368,8 +371,8 @@ def test_files_are_the_same_for_both_kinds(store, expansion, f, tmp_path):
 def test_pickles_and_copies_are_sealed_and_go_on(store):
     X, y = problem(f=60)
     X = torch.from_numpy(X)
-    clf = learn(AIRClassifier(1.0, store=store), X[:200], y[:200])
-    whole = AIRClassifier(1.0, store=store).fit(X, y)
+    clf = learn(AIRClassifier(1.0, store=store, **PAPER), X[:200], y[:200])
+    whole = AIRClassifier(1.0, store=store, **PAPER).fit(X, y)
     for copied in (pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)):
         assert copied._learner.state.is_absorbed
         np.testing.assert_allclose(learn(copied, X[200:], y[200:]).coef_, whole.coef_, rtol=1e-9, atol=1e-12)
@@ -377,14 +380,14 @@ def test_pickles_and_copies_are_sealed_and_go_on(store):
 
 def test_acil_learns_tensors_too():
     X, y = problem()
-    same(ACILClassifier(1.0).fit(torch.from_numpy(X), y).coef_, ACILClassifier(1.0).fit(X, y).coef_)
+    same(ACILClassifier(1.0, **PAPER).fit(torch.from_numpy(X), y).coef_, ACILClassifier(1.0, **PAPER).fit(X, y).coef_)
 
 
 def test_torch_is_not_imported_for_arrays(tmp_path):
     code = (
         "import sys, numpy as np, aircl\n"
         "X, y = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3\n"
-        "clf = aircl.AIRClassifier(expansion=aircl.RandomReLU(9)).fit(X, y)\n"
+        "clf = aircl.AIRClassifier(expansion=aircl.RandomReLU(9), calibrate=False).fit(X, y)\n"
         "clf.predict_proba(X), clf.score(X, y), clf.forget(X[:2], y[:2])\n"
         "clf.save('m.safetensors'), aircl.AIRClassifier.load('m.safetensors').predict(X)\n"
         "assert 'torch' not in sys.modules"

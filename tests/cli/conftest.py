@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,18 @@ def write_lists(path, X, y, names):
     parquet.write_table(pa.table({"y": y, "embedding": list(X)}), path)
 
 
+def write_jsonl(path, X, y, names):
+    rows = [
+        {"y": label} | dict(zip(names, row, strict=True)) for label, row in zip(y.tolist(), X.tolist(), strict=True)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_json_lists(path, X, y, names):
+    rows = zip(y.tolist(), X.tolist(), strict=True)
+    path.write_text("".join(json.dumps({"y": label, "embedding": row}) + "\n" for label, row in rows))
+
+
 def write_npz(path, X, y, names):
     np.savez(path, X=X, y=y)
 
@@ -51,6 +64,8 @@ WRITERS = {
     "tsv": (".tsv", write_csv),
     "parquet": (".parquet", write_parquet),
     "lists": (".parquet", write_lists),
+    "jsonl": (".jsonl", write_jsonl),
+    "json lists": (".jsonl", write_json_lists),
     "npz": (".npz", write_npz),
     "compressed": (".npz", write_compressed),
     "by columns": (".npz", write_by_columns),

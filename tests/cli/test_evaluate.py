@@ -41,6 +41,22 @@ def test_tables(model, digits, run):
     assert result.stderr.startswith("Evaluated 897 rows of 1 file")
 
 
+def test_expected_beside_measured(model, digits, run):
+    assert (
+        json.loads(run("evaluate", "model", "test.csv", "--label", "y", "--json").stdout)["expected_accuracy"] is None
+    )
+    model.set_params(calibrate=True).save("calibrated")
+    result = json.loads(run("evaluate", "calibrated", "test.csv", "--label", "y", "--json").stdout)
+    expected = model.expected_accuracy().per_class
+    assert [row["expected_recall"] for row in result["classes"]] == pytest.approx(expected.tolist(), abs=1e-3)
+    assert result["expected_balanced_accuracy"] == pytest.approx(expected.mean(), abs=1e-3)
+    assert result["expected_accuracy"] == pytest.approx(np.bincount(digits[3]) @ expected / 897, abs=1e-3)
+    lines = run("evaluate", "calibrated", "test.csv", "--label", "y").stdout.splitlines()
+    first, second = 100 * result["expected_accuracy"], 100 * result["expected_balanced_accuracy"]
+    assert lines[2].split(maxsplit=4)[4] == f"{first:.1f} %, class-balanced {second:.1f} %"
+    assert any(line.split()[-4:] == ["recall", "%", "expected", "%"] for line in lines)
+
+
 def test_labels_that_were_never_learned_count_as_wrong(model, digits, run):
     np.savez("more.npz", X=digits[2][:4], y=np.array([11, 12, *model.predict(digits[2][2:4])]))
     result = run("evaluate", "model", "more.npz", "--label", "y", "--json")

@@ -34,6 +34,8 @@ def test_json_holds_what_the_classifier_says(files, run):
         "lineage": 1,
         "ledger": None,
         "rows": 310,
+        "priors": None,
+        "expected": None,
     }
 
 
@@ -97,3 +99,30 @@ def test_every_classifier_is_found_by_its_name(tmp_path):
 def test_version_and_help(run):
     assert run("--version").stdout == f"aircl {aircl.__version__}\n"
     assert "evaluate" in run("--help").stdout
+
+
+def test_a_calibrated_model_tells_what_it_expects(files, run):
+    run("learn", "train.csv", "--label", "y", "-o", "m")
+    model = AIRClassifier.load("m").set_params(calibrate=True, priors="count")
+    model.save("m")
+    info = json.loads(run("info", "m", "--json").stdout)
+    found, expected = info["expected"], model.expected_accuracy()
+    assert info["priors"] == "count"
+    assert found["accuracy"] == pytest.approx(expected.overall, abs=1e-3)
+    recalls = [row["recall"] for row in found["classes"]]
+    assert recalls == sorted(recalls)
+    assert recalls == pytest.approx(np.sort(expected.per_class).tolist(), abs=1e-3)
+    first = found["confusions"][0]
+    assert first["share"] == max(pair["share"] for pair in found["confusions"])
+    text = run("info", "m").stdout
+    assert f"{100 * found['accuracy']:.1f} % of new rows are right" in text
+    assert f"{first['label']} -> {first['taken_for']}" in text
+
+
+def test_what_expects_nothing_shows_nothing(files, run):
+    np.savez("one.npz", X=np.eye(3), y=np.arange(3))
+    run("learn", "one.npz", "--label", "y", "-o", "m")
+    AIRClassifier.load("m").set_params(calibrate=True).save("m")
+    assert json.loads(run("info", "m", "--json").stdout)["expected"] is None
+    assert "of new rows are right" not in run("info", "m").stdout
+    assert json.loads(run("evaluate", "m", "one.npz", "--label", "y", "--json").stdout)["expected_accuracy"] is None

@@ -184,10 +184,13 @@ def test_json_is_all_there_is_on_stdout(files, run):
         (["--gamma", "much"], "--gamma"),
         (["--weighting", "fair"], "--weighting"),
         (["--store", "disk"], "--store"),
-        (["--seed", "1"], "--seed"),
+        (["--expand", "none", "--seed", "1"], "--seed"),
+        (["--expand", "wide"], "--expand"),
+        (["--expand", "0"], "--expand"),
         (["--method", "acil", "--scale", "none"], "--scale"),
         (["--batch", "0"], "--batch"),
         (["--append", "m", "--store", "shared"], "--store"),
+        (["--append", "m", "--no-calibrate"], "--calibrate"),
     ],
 )
 def test_wrong_usage(options, part, files, run):
@@ -226,3 +229,16 @@ def test_problems_are_one_message_and_exit_code_1(args, part, files, run):
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert set(files.iterdir()) == before
+
+
+def test_the_defaults_are_those_of_the_classifier_and_can_be_turned_off(files, digits, run):
+    X, y = digits[:2]
+    run("learn", "train.npz", "--label", "y", "-o", "m")
+    model = load("m")
+    assert (model.expansion, model.calibrate) == ("auto", True)
+    np.testing.assert_allclose(model.predict_proba(X), AIRClassifier().fit(X, y).predict_proba(X), atol=1e-3)
+    run("learn", "train.npz", "--label", "y", "--expand", "none", "--no-calibrate", "-o", "m")
+    assert_same(load("m"), AIRClassifier(expansion=None, calibrate=False).fit(X, y))
+    run("learn", "train.npz", "--label", "y", "--seed", 3, "--gamma", 0.1, "-o", "m")
+    assert load("m").expansion_.seed_ == 3
+    assert_same(load("m"), AIRClassifier(0.1, random_state=3).fit(X, y))

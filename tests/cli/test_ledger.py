@@ -49,7 +49,7 @@ def test_a_repeated_command_is_harmless(place, run):
     assert bits("m") == before
     told = run(*again[0], *again[1], "--on-duplicate", "skip", "--json")
     assert '"known": 300' in told.stdout
-    assert "300 rows known before" in told.stderr
+    assert "300 of them known before" in told.stderr
     after = bits("m")
     run(*again[0], *again[1], "--on-duplicate", "skip")
     assert bits("m") == after

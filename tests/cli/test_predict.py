@@ -38,7 +38,7 @@ def test_predictions_are_good(expected, digits, run):
 def test_every_file_type_gives_the_same_labels(written, digits, expected, run, tmp_path):
     path = written(digits[2], digits[3], "renamed")
     (tmp_path / "m").write_bytes((tmp_path / "model").read_bytes())
-    if path.suffix in (".csv", ".tsv", ".parquet") and "embedding" not in path.read_bytes().decode("latin-1"):
+    if path.suffix in (".csv", ".tsv", ".jsonl", ".parquet") and "embedding" not in path.read_bytes().decode("latin-1"):
         assert "lacks 64 of the 64 features" in run("predict", "model", path, code=1).stderr
         return
     result = run("predict", "model", path, "--label", "y", "--quiet")
@@ -126,3 +126,88 @@ def test_wrong_usage_and_problems(model, run, files):
     assert "would replace" in run("predict", "model", "test.csv", "-o", "test.csv", code=1).stderr
     (files / "words.csv").write_text((files / "test.csv").read_text().replace("\n", "\nx", 1))
     assert "line 2: the label" in run("predict", "model", "words.csv", "--label", "y", code=1).stderr
+
+
+# -- answers that are withheld, other priors --
+def table(text):
+    rows = list(csv.DictReader(text.splitlines()))
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+@pytest.fixture
+def decided(model, expected, digits):
+    model.set_params(calibrate=True)
+    return model.decide(digits[2], confidence=0.8, novelty=0.05)
+
+
+def test_doubtful_and_unknown_rows_have_no_answer(decided, run, digits):
+    result = run("predict", "model", "test.csv", "--confidence", 0.8, "--novelty", 0.05, "--label", "y")
+    cells = table(result.stdout)
+    assert list(cells) == ["prediction", "probability", "novelty", "reason"]
+    assert set(decided.reason.tolist()) == {"", "doubtful", "unknown"}
+    assert np.array_equal(cells["reason"], decided.reason)
+    assert cells["prediction"].tolist() == ["" if label is None else str(label) for label in decided.labels.tolist()]
+    np.testing.assert_allclose(cells["probability"].astype(float), decided.probability, rtol=1e-4)
+    np.testing.assert_allclose(cells["novelty"].astype(float), decided.novelty, rtol=1e-3, atol=1e-6)
+    right = np.mean(decided.labels.data[decided.answered] == digits[3][decided.answered])
+    withheld = int((~decided.answered).sum())
+    assert f"{withheld} without an answer: {100 * right:.1f} % agree with y" in result.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_files_say_what_has_no_answer(suffix, decided, run, files):
+    path = files / f"out{suffix}"
+    run("predict", "model", "test.csv", "--confidence", 0.8, "--novelty", 0.05, "--top", 2, "--batch", 100, "-o", path)
+    if suffix == ".npz":
+        with np.load(path) as arrays:
+            prediction, reason, second = (arrays[name] for name in ("prediction", "reason", "prediction_2"))
+        assert np.array_equal(prediction, decided.labels.data)
+    else:
+        if suffix == ".parquet":
+            columns = parquet.read_table(path).to_pydict()
+            prediction = columns["prediction"]
+        else:
+            columns = table(path.read_text())
+            prediction = [int(label) if label else None for label in columns["prediction"]]
+        assert prediction == decided.labels.tolist()
+        reason, second = np.array(columns["reason"]), np.array(columns["prediction_2"])
+    assert np.array_equal(reason, decided.reason)
+    assert not np.any(second.astype(int) == decided.labels.data)
+
+
+def test_the_most_probable_labels(model, expected, digits, run):
+    cells = table(run("predict", "model", "test.csv", "--top", 3).stdout)
+    order = np.argsort(-expected[1], axis=1)
+    names = ["prediction", "probability", "prediction_2", "probability_2", "prediction_3", "probability_3"]
+    assert list(cells) == names
+    for rank, (label, probability) in enumerate(zip(names[::2], names[1::2], strict=True)):
+        assert np.array_equal(cells[label].astype(int), model.classes_[order[:, rank]])
+        p = np.take_along_axis(expected[1], order, axis=1)[:, rank]
+        np.testing.assert_allclose(cells[probability].astype(float), p, rtol=1e-4, atol=1e-9)
+    assert len(table(run("predict", "model", "test.csv", "--top", 99).stdout)) == 20
+
+
+@pytest.mark.parametrize("priors", ["count", "priors.json"])
+def test_other_priors(priors, model, expected, digits, run, files):
+    (files / "priors.json").write_text('{"0": 0, ' + ", ".join(f'"{digit}": {digit}' for digit in range(1, 10)) + "}")
+    asked = "count" if priors == "count" else dict(enumerate(range(10)))
+    answers = model.set_params(priors=asked).predict(digits[2])
+    assert not np.array_equal(answers, expected[0])
+    assert run("predict", "model", "test.csv", "--priors", priors).stdout.splitlines() == [*map(str, answers)]
+    run("learn", "train.csv", "--label", "y", "--priors", priors, "-o", "other")
+    assert AIRClassifier.load("other").priors == asked
+    assert run("predict", "other", "test.csv").stdout.splitlines() == [*map(str, answers)]
+    run("evaluate", "model", "test.csv", "--label", "y", "--priors", priors)
+
+
+def test_bad_thresholds_and_priors_are_refused(model, run, files):
+    assert "--confidence" in run("predict", "model", "test.csv", "--confidence", 1.5, code=2).stderr
+    assert "--priors" in run("predict", "model", "test.csv", "--priors", "often", code=2).stderr
+    (files / "few.json").write_text('{"0": 1}')
+    assert (
+        "no probability for the classes [1, 2"
+        in run("predict", "model", "test.csv", "--priors", "few.json", code=1).stderr
+    )
+    (files / "bad.json").write_text("[1]")
+    assert "bad.json" in run("learn", "train.csv", "--label", "y", "--priors", "bad.json", "-o", "m", code=1).stderr
+    assert not (files / "m").exists()

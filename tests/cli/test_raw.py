@@ -324,6 +324,33 @@ def test_lines_of_json_that_are_none(run, tmp_path):
     assert "does not fit labels" in run("learn", "t.jsonl", "--text", "text", *NGRAMS, "-o", "m", code=1).stderr
 
 
+TEXT, NUMBER, LIST = '{"text": "b", "label": "v", "id": 1}', '{"u": 0.5, "label": 1}', '{"u": [1, 2], "label": 1}'
+
+
+@pytest.mark.parametrize(
+    ("first", "line", "message"),
+    [
+        (TEXT, r'{"text": "\ud800", "label": "u", "id": 2}', "is not Unicode"),
+        (TEXT, r'{"text": "a", "label": "\ud800", "id": 2}', "is not Unicode"),
+        (TEXT, r'{"text": "a", "label": "u", "id": "\ud800"}', "is not Unicode"),
+        (TEXT, r'{"text": "a", "label": null, "id": 2}', "None is no label"),
+        (NUMBER, '{"u": [1, 2], "label": 1}', "line 2: [1, 2] is not a number"),
+        (NUMBER, '{"u": "x", "label": 1}', "line 2: 'x' is not a number"),
+        (NUMBER, '{"u": 1e999, "label": 1}', "inf is not a finite number"),
+        (NUMBER, '{"u": ' + "9" * 400 + ', "label": 1}', "line 2: there is a number that is too large"),
+        (NUMBER, '{"u": 1, "label": ' + "9" * 400 + "}", "is too large"),
+        (LIST, '{"u": 1, "label": 1}', "line 2: 1 is not a list of 2 numbers"),
+        (LIST, '{"u": [1], "label": 1}', "line 2: [1] is not a list of 2 numbers"),
+        (LIST, '{"u": [1, null], "label": 1}', "line 2: None is not a number"),
+    ],
+)
+def test_hostile_lines_of_json(first, line, message, run, tmp_path):
+    (tmp_path / "t.jsonl").write_text(f"{first}\n{line}\n")
+    options = ("--text", "text", "--id", "id", *NGRAMS) if first == TEXT else ()
+    assert message in run("learn", "t.jsonl", *options, "-o", "m", code=1).stderr
+    assert not (tmp_path / "m").exists()
+
+
 def test_features_for_a_model_of_texts_are_refused(questions, run):
     run("learn", "q.csv", *NGRAMS, "-o", "m")
     np.savez("x.npz", X=np.zeros((2, 64)))

@@ -12,6 +12,9 @@ import pytest
 from aircl import AIRClassifier, RandomReLU
 from aircl.distributed import LostWorkersError, fit_dask, fit_joblib, piece
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="no such signal")]
@@ -31,26 +34,26 @@ def test_the_cluster_gives_the_bits_of_one_process(store, client, stream, shards
     X, y, _ = stream
     calls = []
     fitted = fit_dask(
-        AIRClassifier(0.1, store=store), shards, workers=client, progress=lambda *call: calls.append(call)
+        AIRClassifier(0.1, store=store, **PAPER), shards, workers=client, progress=lambda *call: calls.append(call)
     )
     assert len(calls) == len(shards)
     assert calls[-1] == (7, 7, 168)
-    assert_same_bits(fitted, fit_joblib(AIRClassifier(0.1, store=store), shards, workers=1))
-    assert_same(fitted, AIRClassifier(0.1, store=store).fit(X, y))
+    assert_same_bits(fitted, fit_joblib(AIRClassifier(0.1, store=store, **PAPER), shards, workers=1))
+    assert_same(fitted, AIRClassifier(0.1, store=store, **PAPER).fit(X, y))
 
 
 def test_a_random_expansion_and_buckets_of_classes(client, shards, monkeypatch, assert_same_bits):
     monkeypatch.setattr(piece, "BUCKET_BYTES", 1_000_000)
     settings = {"gamma": 0.1, "expansion": RandomReLU(30, random_state=1)}
-    fitted = fit_dask(AIRClassifier(**settings), shards, workers=client.scheduler.address, parts=3)
+    fitted = fit_dask(AIRClassifier(**{**PAPER, **settings}), shards, workers=client.scheduler.address, parts=3)
     assert piece.count_buckets(fitted._learner.state.statistics) == 4
-    assert_same_bits(fitted, fit_joblib(AIRClassifier(**settings), shards, workers=1, parts=3))
+    assert_same_bits(fitted, fit_joblib(AIRClassifier(**{**PAPER, **settings}), shards, workers=1, parts=3))
 
 
 def test_a_problem_on_a_worker_arrives_here(client, stream, shards):
     X, *_ = stream
     with pytest.raises(ValueError, match="labels"):
-        fit_dask(AIRClassifier(0.1), [*shards, (X[:3], list("abc"))], workers=client)
+        fit_dask(AIRClassifier(0.1, **PAPER), [*shards, (X[:3], list("abc"))], workers=client)
 
 
 def test_a_worker_that_is_killed_costs_time_but_no_data(
@@ -82,13 +85,13 @@ def test_a_worker_that_is_killed_costs_time_but_no_data(
     killer = Thread(target=kill_in_the_middle, daemon=True)
     killer.start()
     readers = [shard(number) for number in range(len(shards))]
-    fitted = fit_dask(AIRClassifier(0.1), readers, workers=client)
+    fitted = fit_dask(AIRClassifier(0.1, **PAPER), readers, workers=client)
     killer.join(60)
     log = [line.split() for line in reads.read_text().splitlines()]
     (first, again) = [worker for number, worker in log if number == "6"]
     assert first == victim.read_text() != again
-    assert_same_bits(fitted, fit_joblib(AIRClassifier(0.1), readers, workers=1))
-    assert_same(fitted, AIRClassifier(0.1).fit(X, y))
+    assert_same_bits(fitted, fit_joblib(AIRClassifier(0.1, **PAPER), readers, workers=1))
+    assert_same(fitted, AIRClassifier(0.1, **PAPER).fit(X, y))
 
 
 def test_a_shard_that_kills_its_workers_is_given_up(shards):
@@ -102,4 +105,4 @@ def test_a_shard_that_kills_its_workers_is_given_up(shards):
     import dask
 
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), pytest.raises(LostWorkersError, match="lost"):
-        fit_dask(AIRClassifier(0.1), [shards[0], deadly], workers=1)
+        fit_dask(AIRClassifier(0.1, **PAPER), [shards[0], deadly], workers=1)

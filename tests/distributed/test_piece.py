@@ -13,12 +13,15 @@ from aircl.distributed.piece import merge_order
 from aircl.distributed.shard import as_shards
 from aircl.engine import StoreError
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 
 @pytest.fixture(params=["per-class", "shared"])
 def parts(request, shards):
     """Return a template, named shards and the piece of each."""
     named = as_shards(shards, "fit")
-    template = begin(AIRClassifier(0.1, store=request.param), named, 10)
+    template = begin(AIRClassifier(0.1, store=request.param, **PAPER), named, 10)
     return template, named, [learn_part(template, [shard], 10) for shard in named]
 
 
@@ -48,12 +51,12 @@ def test_unlike_statistics_are_refused(parts, stream):
     _, named, pieces = parts
     X, y, _ = stream
     others = [
-        AIRClassifier(0.1, store="shared" if pieces[0].kind["store"] == "per-class" else "per-class"),
-        AIRClassifier(0.1, store=pieces[0].kind["store"], expansion=RandomReLU(12, random_state=0)),
+        AIRClassifier(0.1, store="shared" if pieces[0].kind["store"] == "per-class" else "per-class", **PAPER),
+        AIRClassifier(0.1, store=pieces[0].kind["store"], expansion=RandomReLU(12, random_state=0), calibrate=False),
     ]
     strangers = [learn_part(begin(other, named, 10), as_shards([(X, y)]), 10) for other in others]
     strangers.append(
-        learn_part(begin(AIRClassifier(store=pieces[0].kind["store"]), as_shards([(X[:, :5], y)]), 10), [], 10)
+        learn_part(begin(AIRClassifier(store=pieces[0].kind["store"], **PAPER), as_shards([(X[:, :5], y)]), 10), [], 10)
     )
     for stranger in strangers:
         with pytest.raises(StoreError, match="not of the same kind"):
@@ -72,7 +75,7 @@ def test_nothing_is_lost_on_the_way(parts, tmp_path):
 def test_what_lacks_a_shard_is_not_taken_for_the_whole(parts, stream):
     template, named, pieces = parts
     X, y, _ = stream
-    classifier = AIRClassifier(0.1, store=template.store).fit(X, y)
+    classifier = AIRClassifier(0.1, store=template.store, **PAPER).fit(X, y)
     before = classifier.coef_
     with pytest.raises(RuntimeError, match="6 of 7 shards are missing"):
         install(classifier, template, [pieces[0]], named)
@@ -81,7 +84,7 @@ def test_what_lacks_a_shard_is_not_taken_for_the_whole(parts, stream):
 
 def test_buckets_hold_every_class_once_and_always_in_the_same_place(shards):
     named = as_shards(shards)
-    template = begin(AIRClassifier(0.1), named, 10)
+    template = begin(AIRClassifier(0.1, **PAPER), named, 10)
     whole = learn_part(template, named, 10)
     early, late = (learn_part(template, part, 10) for part in (named[:3], named[3:]))
     place = {label: k for k, piece in enumerate(whole.split(3)) for label in piece.labels.seen.tolist()}
@@ -97,10 +100,10 @@ def test_a_part_that_went_to_disk_is_split_and_kept(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3000, 100)), np.arange(3000) % 30
     named = as_shards([(X, y)])
-    template = begin(AIRClassifier(0.1), named, 500)
+    template = begin(AIRClassifier(0.1, **PAPER), named, 500)
     in_memory = learn_part(template, named, 500)
     limit = template._learner.state.statistics.space.workspace_bytes + 300_000
-    template = begin(AIRClassifier(0.1, memory_limit=limit), named, 500)
+    template = begin(AIRClassifier(0.1, memory_limit=limit, **PAPER), named, 500)
     with pytest.warns(UserWarning, match="memory_limit"):
         pieces = learn_part(template, named, 500).split(4)
     assert any(tmp_path.iterdir())

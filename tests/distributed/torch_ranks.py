@@ -13,6 +13,9 @@ from aircl import AIRClassifier, RandomReLU
 from aircl.distributed import Shard, fit_torch
 from aircl.engine import StoreError
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 MODELS = {
     "per-class": {"store": "per-class"},
     "shared": {"store": "shared"},
@@ -40,7 +43,7 @@ def main(rows: str, folder: str) -> None:
     rank = dist.get_rank()
     for parts, (name, settings) in product((2, 5), MODELS.items()):
         read.clear()
-        fitted = fit_torch(AIRClassifier(0.1, **settings), shards, parts=None if parts == 2 else parts)
+        fitted = fit_torch(AIRClassifier(0.1, **{**PAPER, **settings}), shards, parts=None if parts == 2 else parts)
         if rank == 0:
             fitted.save(Path(folder) / f"{name}-{parts}")
         else:
@@ -48,7 +51,7 @@ def main(rows: str, folder: str) -> None:
             assert 0 < len(read) < len(shards), read  # its own shards, and none twice
             assert len(set(read)) == len(read)
     try:  # what one rank refuses, all refuse: none waits for ever
-        fit_torch(AIRClassifier(), [*shards, (data["X"][:2], ["a", "b"])])
+        fit_torch(AIRClassifier(**PAPER), [*shards, (data["X"][:2], ["a", "b"])])
     except (ValueError, StoreError, RuntimeError) as error:
         Path(folder, f"refused-{rank}").write_text(f"{type(error).__name__}: {error}")
     dist.destroy_process_group()

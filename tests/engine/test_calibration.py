@@ -6,7 +6,10 @@ from scipy.special import log_softmax
 
 from aircl import AIRClassifier
 from aircl.engine import calibration
-from aircl.engine.calibration import Noise, calibrate, fit, unseen_scores
+from aircl.engine.calibration import LinearScores, calibrate, draw, fit, unseen_scores
+
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
 
 STORES = ("per-class", "shared", "pooled")
 GAMMA = 0.3
@@ -21,7 +24,7 @@ def classes(counts, f=6, seed=0):
 
 
 def solved(X, y, store="per-class", **parameters):
-    solution = AIRClassifier(GAMMA, store=store, **parameters).fit(X, y)._solution()
+    solution = AIRClassifier(GAMMA, store=store, **parameters, **PAPER).fit(X, y)._solution()
     return solution.problem, solution.W
 
 
@@ -29,22 +32,31 @@ def plain(X, y, pi, own_scatter):
     """The formulas at the head of the module, sample by sample."""
     count = np.bincount(y)
     n, C = len(y), len(count)
-    Y = np.eye(C)[y]
+    Y, unit = np.eye(C)[y], np.eye(C)
     K = np.linalg.inv((X * pi[y][:, None]).T @ X + GAMMA * np.eye(X.shape[1]))
     W = K @ (X * pi[y][:, None]).T @ Y
     means = Y.T @ X / count[:, None]
     S_w = (X - means[y]).T @ (X - means[y]) / n
     S = S_w * n / (n - C)
     h = (pi @ count) * np.trace(K @ S_w) / (n - C)
-    mean, covariance = [], []
+    t = pi * np.trace(K @ S) / (1 - h)
+    mean = np.array([(1 + t[c]) * W.T @ means[c] - t[c] * unit[c] for c in range(C)])
+
+    p = mean.clip(min=0)
+    p /= p.sum(axis=1, keepdims=True)
+    v = p * (1 - p) / ((pi * count) @ (p * (1 - p)) / (pi @ count))
+    pooled, known = W.T @ S @ W, (count - 1) * own_scatter
+    own = [W.T @ np.cov(X[y == c].T) @ W if known[c] else pooled for c in range(C)]
+    excess, prior = v.diagonal() - 1, 10 * (v.diagonal() - 1).mean()
+    own_ratio = np.array([own[c][c, c] / pooled[c, c] for c in range(C)])
+    a = np.clip((known @ (own_ratio - 1) + prior / 2) / (known @ excess + prior), 0, 1)
+    tails = 1 + 2 / 3 * np.clip(a * excess.mean() / 2, 0, 1)
+    covariance = []
     for c in range(C):
-        t = pi[c] * np.trace(K @ S) / (1 - h)
-        mean.append((1 + t) * W.T @ means[c] - t * np.eye(C)[c])
-        weight = (count[c] - 1) / (count[c] - 1 + 10) if own_scatter else 0.0
-        own = np.cov(X[y == c].T) if weight else 0.0
-        S_c = weight * own + (1 - weight) * S
-        covariance.append((1 + 1 / count[c]) * W.T @ S_c @ W / (1 - h) ** 2)
-    return np.array(mean), np.array(covariance)
+        D = np.diag(np.sqrt(1 + a * (v[c] - 1)))
+        V = (known[c] * own[c] + 10 * D @ pooled @ D) / (known[c] + 10)
+        covariance.append(tails * (1 + 1 / count[c]) * V / (1 - h) ** 2)
+    return W, LinearScores(W, np.zeros(C), 1 + t, t, h), mean, np.array(covariance)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -54,34 +66,40 @@ def test_moments_of_unseen_scores_are_the_formulas(store, counts):
     weighting = "inverse" if store == "per-class" or len(set(counts)) == 1 else "uniform"
     X, y = classes(counts)
     problem, W = solved(X, y, store, weighting=weighting)
-    mean, covariance = plain(X, y, problem.pi, own_scatter=store == "per-class")
-    new = unseen_scores(problem, W, GAMMA, Noise(np.arange(len(counts))))
+    plain_W, linear, mean, covariance = plain(X, y, problem.pi, own_scatter=store == "per-class")
+    np.testing.assert_allclose(W, plain_W, rtol=1e-9, atol=1e-12)
+    share = problem.pi * problem.count / (problem.pi @ problem.count)
+    new = unseen_scores(problem, linear, share)
     assert new.rivals[:, 0].tolist() == list(range(len(counts)))
     assert new.log_weight.tolist() == [0.0] * len(counts)
     for c, rivals in enumerate(new.rivals):
         np.testing.assert_allclose(new.mean[c], mean[c, rivals], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(new.covariance[c], covariance[c][np.ix_(rivals, rivals)], rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(new.covariance[c], covariance[c][np.ix_(rivals, rivals)], rtol=1e-6, atol=1e-9)
+    with_h = calibrate(problem, W, GAMMA)  # t and h are those of the formulas too
+    np.testing.assert_allclose(with_h.scores.mean(axis=1), new.mean, atol=1e-5)
 
 
 def test_draws_have_the_stated_moments():
     A = np.random.default_rng(0).normal(size=(3, 3, 3))
     covariance = A @ A.swapaxes(1, 2)
-    draws = Noise(np.array(["a", "b", "c"])).draw(covariance, np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]]))
+    draws = draw(covariance, np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]]), np.array([0.3, 1.7, 2.2]))
     np.testing.assert_allclose(draws.mean(axis=1), 0.0, atol=1e-12)
-    for c in range(3):  # of a t: 5 / (5 - 2) times its matrix, a little less without its last percentile
+    for c in range(3):
         ratio = np.linalg.eigvals(np.linalg.solve(covariance[c], np.cov(draws[c].T))).real
-        assert np.all((ratio > 1.4) & (ratio < 1.9)), ratio
+        assert np.all((ratio > 0.8) & (ratio < 1.25)), ratio
 
 
-def test_draws_are_functions_of_labels_and_covariances():
+def test_draws_are_continuous_functions_of_keys_and_covariances():
     covariance = np.stack([np.eye(3) + 0.5] * 3)
     rivals = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])
-    labels = np.array(["a", "b", "c"])
-    draws = Noise(labels).draw(covariance, rivals)
-    order = np.array([2, 0, 1])  # the same labels in other slots
+    key = np.array([0.3, 1.7, 2.2])
+    draws = draw(covariance, rivals, key)
+    order = np.array([2, 0, 1])  # the same classes in other slots
     slot = np.argsort(order)
-    again = Noise(labels[order]).draw(covariance, slot[rivals[order]])
-    np.testing.assert_allclose(again, draws[order], atol=1e-13)
+    again = draw(covariance, slot[rivals[order]], key[order])
+    np.testing.assert_allclose(again, draws[order], atol=1e-9)
+    assert np.abs(draw(covariance, rivals, key + 1e-12) - draws).max() < 1e-4
+    assert np.corrcoef(draws[0].ravel(), draws[1].ravel())[0, 1] < 0.1  # but classes have noise of their own
 
 
 def test_fit_minimises_the_penalised_loss():
@@ -109,38 +127,42 @@ def test_fit_minimises_the_penalised_loss():
 def test_without_any_scatter_there_is_no_intercept_and_a_wide_temperature(store):
     X, y = classes([1, 1, 1])
     problem, W = solved(X, y, store)
-    found = calibrate(problem, W, GAMMA, np.arange(3))
+    found = calibrate(problem, W, GAMMA)
     assert not found.b.any()
     assert found.temperature == pytest.approx(np.ptp(X @ W))
-    assert np.isnan(found.share @ found.predicted[:, 0])
+    assert np.isnan(found.share @ found.predicted(found.b)[:, 0])
 
 
 def test_one_class_is_right_always():
     problem, W = solved(*classes([5]))
-    found = calibrate(problem, W, GAMMA, np.arange(1))
+    found = calibrate(problem, W, GAMMA)
     assert found.b.tolist() == [0.0]
-    assert found.predicted.tolist() == [[1.0]]
+    assert found.predicted(found.b).tolist() == [[1.0]]
+
+
+def right(found):
+    return found.share @ found.predicted(found.b)[:, 0]
 
 
 def test_some_rivals_stand_for_all(monkeypatch):
     X, y = classes([12] * 60, f=10)
     problem, W = solved(X, y)
-    every = calibrate(problem, W, GAMMA, np.arange(60))
+    every = calibrate(problem, W, GAMMA)
     for name, value in {"MANY_CLASSES": 20, "STRONGEST": 12, "STAND_INS": 6, "GROUP": 60}.items():
         monkeypatch.setattr(calibration, name, value)
-    some = calibrate(problem, W, GAMMA, np.arange(60))
+    some = calibrate(problem, W, GAMMA)
     assert some.rivals.shape == (60, 19)
     assert some.temperature == pytest.approx(every.temperature, rel=0.1)
     assert np.corrcoef(some.b, every.b)[0, 1] > 0.9
-    assert some.share @ some.predicted[:, 0] == pytest.approx(every.share @ every.predicted[:, 0], abs=0.03)
+    assert right(some) == pytest.approx(right(every), abs=0.03)
 
 
 def test_groups_of_classes_stand_for_all(monkeypatch):
     X, y = classes([12] * 61, f=10)
     problem, W = solved(X, y, "shared")
-    every = calibrate(problem, W, GAMMA, np.arange(61))
+    every = calibrate(problem, W, GAMMA)
     monkeypatch.setattr(calibration, "GROUP", 21)
-    grouped = calibrate(problem, W, GAMMA, np.arange(61))
+    grouped = calibrate(problem, W, GAMMA)
     assert every.b.any()
     assert not grouped.b.any()
     assert grouped.rivals.shape == (61, 20)

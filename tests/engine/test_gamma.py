@@ -1,151 +1,91 @@
-"""The criterion behind gamma="auto", term by term against plain linear algebra."""
+"""The criterion behind gamma="auto", term by term against plain linear algebra, and the search."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.linear_model import Ridge
 
+from aircl import AIRClassifier
 from aircl.engine import Space
 from aircl.engine import gamma as gamma_module
-from aircl.engine import probes as probes_module
 from aircl.engine.air import PerClass
+from aircl.engine.backend import NumpyBackend
 from aircl.engine.batch import sort_by_class
-from aircl.engine.gamma import GRID, Spectrum, choose_gamma, estimated_losses, log_error_odds
+from aircl.engine.gamma import FEW, GRID, STEPS, Criterion, choose_gamma, descend
 from aircl.engine.means import Shared
-from aircl.engine.probes import Probes
 from aircl.engine.problem import Problem
 from aircl.engine.problem import pooled_scatter_uncertainty as uncertainty_of
 
 
-def problem(store_type, f=12, counts=(60, 9, 3, 1), seed=0, dtype=np.float64):
+def make_problem(store_type, f=12, counts=(60, 9, 3, 1), seed=0):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(len(counts)), counts)
-    X = (rng.normal(size=(len(y), f)) * rng.uniform(0.2, 2, f) + 2 * rng.normal(size=(len(counts), f))[y]).astype(dtype)
-    store = store_type.empty(Space(f, dtype)).padded(len(counts)).plus(sort_by_class(X, y, None))
+    X = rng.normal(size=(len(y), f)) * rng.uniform(0.2, 2, f) + 2 * rng.normal(size=(len(counts), f))[y]
+    store = store_type.empty(Space(f, np.float64)).padded(len(counts)).plus(sort_by_class(X, y, None))
     pi = 1 / store.count
-    given = Problem.of(store, pi, 1 / pi.mean())
-    return X, y, given, given.pi, Spectrum(given)
+    return X, y, Problem.of(store, pi, 1 / pi.mean())
 
 
-def gamma_grid(given):
+def gamma_grid(problem):
     """The gammas that are searched."""
-    return GRID * np.trace(given.G) / len(given.G)
-
-
-def losses(given, spectrum, gammas):
-    return estimated_losses(given, spectrum, spectrum.shrinkage(gammas / spectrum.unit**2))
-
-
-def direct(G, in_sample, sums, count, pi, gamma, new_sample=None):
-    """L_y by the formula, one class and one gamma at a time, A_y / n_y given for the leverage and for the residual."""
-    K = np.linalg.inv(G + gamma * np.eye(len(G)))
-    W = K @ (sums * pi[:, None]).T
-    losses = []
-    for c, (A, A_new) in enumerate(zip(in_sample, new_sample or in_sample, strict=True)):
-        rss = 1 - 2 * W[:, c] @ sums[c] / count[c] + np.trace(W.T @ A_new @ W)
-        losses.append(rss / (1 - pi[c] * np.trace(K @ A)) ** 2)
-    return losses
+    return GRID * np.trace(problem.G) / len(problem.G)
 
 
 def full(G):
     return np.tril(G) + np.tril(G, -1).T
 
 
-@pytest.mark.parametrize("f", [12, 40])  # packed classes and factors, n > f and n < f
-def test_own_form_is_the_formula(f):
-    X, y, store, pi, spectrum = problem(PerClass, f)
-    G = full(store.G)
-    gammas = gamma_grid(store)[::6]
-    own = losses(store, spectrum, gammas)[-1]
-    A = [X[y == c].T @ X[y == c] / np.sum(y == c) for c in range(4)]
-    expected = [direct(G, A, store.sums, store.count, pi, gamma) for gamma in gammas]
-    np.testing.assert_allclose(own, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("store_type", [PerClass, Shared])
-@pytest.mark.parametrize("f", [3, 12])  # more and fewer classes than features
-def test_shared_form_is_the_formula(store_type, f):
-    X, y, store, pi, spectrum = problem(store_type, f)
-    G = full(store.G)
-    gammas = gamma_grid(store)[4::5]
-    as_one, apart = losses(store, spectrum, gammas)[:2]
-    n = store.count
-    M = store.sums / n[:, None]
-    Z = X - M[y]
-    S_w = Z.T @ Z / len(y)
-    in_sample = [(1 - 1 / n[c]) * S_w + np.outer(M[c], M[c]) for c in range(4)]
-    new_sample = [S_w + np.outer(M[c], M[c]) for c in range(4)]
-    expected = np.array([direct(G, in_sample, store.sums, n, pi, gamma, new_sample) for gamma in gammas])
-    inside = np.isfinite(expected) & (as_one < 1e6)  # where the leverage was not clamped below 1
-    assert inside.mean() >= 0.9
-    np.testing.assert_allclose(as_one[inside], expected[inside], rtol=1e-6)
-    for i, gamma in enumerate(gammas):
-        K = np.linalg.inv(G + gamma * np.eye(f))
-        W = K @ (store.sums * pi[:, None]).T
-        h = (pi @ n) * np.trace(K @ S_w) / (len(y) - 4)
-        at_mean = np.square(np.eye(4) - M @ W).sum(axis=1) / (1 - pi * np.einsum("cf,fg,cg->c", M, K, M)) ** 2
-        np.testing.assert_allclose(apart[i], at_mean + np.trace(W.T @ S_w @ W) / (1 - h) ** 2, rtol=1e-6)
-
-
-def test_one_sample_has_its_leave_one_out_error():
-    """For a class of one sample the own form is exact: its squared error when it is left out of the ridge."""
-    X, y, store, pi, spectrum = problem(PerClass)
-    gamma = gamma_grid(store)[12]
-    loss = losses(store, spectrum, np.array([gamma]))[-1][0, 3]
-    left = y != 3
-    W = Ridge(alpha=gamma, fit_intercept=False).fit(X[left], np.eye(4)[y[left]], sample_weight=pi[y[left]]).coef_.T
-    np.testing.assert_allclose(loss, np.square(np.eye(4)[3] - X[~left][0] @ W).sum(), rtol=1e-8)
-
-
-def test_sign_vectors_tell_the_traces_of_wide_packed_matrices(monkeypatch):
-    _, _, store, _, spectrum = problem(PerClass, f=100, counts=(300, 120, 80, 60))
-    exact = losses(store, spectrum, gamma_grid(store))[-1]
-    monkeypatch.setattr(probes_module, "EXACT_WIDTH", 10)
-    estimated = losses(store, spectrum, gamma_grid(store))[-1]
-    np.testing.assert_allclose(estimated, exact, rtol=0.25)
-    assert not np.array_equal(estimated, exact)
-
-
-@pytest.mark.parametrize("n_gammas", [2, 20])  # which way rows are taken depends on how many there are
-def test_rows_and_matrix_agree_with_the_traces(n_gammas):
-    X, _, store, pi, spectrum = problem(PerClass, f=20)
-    gammas = np.geomspace(0.1, 10, n_gammas)
-    probes = Probes(spectrum, spectrum.shrinkage(gammas / spectrum.unit**2))
-    G, A = full(store.G), X.T @ X
-    K = [np.linalg.inv(G + gamma * np.eye(20)) for gamma in gammas]
-    W = [k @ (store.sums * pi[:, None]).T for k in K]
-    expected = [np.trace(k @ A) for k in K], [np.trace(w.T @ A @ w) for w in W]
-    for found in (probes.of_rows([X[:5], X[5:]]), probes.of_matrix(np.asfortranarray(A), 0)):
-        np.testing.assert_allclose(np.array(found) / spectrum.unit**2, expected, rtol=1e-9)
-
-
-def log_odds(spectrum, gammas, uncertainty):
-    return log_error_odds(spectrum, spectrum.shrinkage(gammas / spectrum.unit**2), spectrum.within, uncertainty)
+def direct(X, y, problem, gamma, uncertainty):
+    """Both terms by the formulas of the module's docstring, one class at a time."""
+    n, pi, f, C = problem.count, problem.pi, X.shape[1], len(problem.count)
+    M, K = problem.sums / n[:, None], np.linalg.inv(full(problem.G) + gamma * np.eye(f))
+    W = K @ (problem.sums * pi[:, None]).T
+    S_w = (X - M[y]).T @ (X - M[y]) / len(y)
+    S, any_direction = (A * len(y) / (len(y) - C) for A in (S_w, np.trace(S_w) / f * np.eye(f)))
+    h = (pi @ n) * np.trace(K @ S_w) / (len(y) - C)
+    t = pi * ((1 - uncertainty) * np.trace(K @ S) / (1 - h) + uncertainty * np.trace(K @ any_direction))
+    cov = W.T @ ((1 - uncertainty) * S / (1 - h) ** 2 + uncertainty * any_direction) @ W
+    right, losses = [], []
+    for c in range(C):
+        at_mean = (1 + t[c]) * M[c] @ W - t[c] * np.eye(C)[c]
+        rivals = [z for z in range(C) if z != c]
+        sd = [np.sqrt(cov[c, c] + cov[z, z] - 2 * cov[c, z]) for z in rivals]
+        right.append(np.prod(norm.cdf((at_mean[c] - at_mean[rivals]) / sd)))
+        error, spread = np.square(np.eye(C)[c] - M[c] @ W).sum(), np.trace(W.T @ S_w @ W)
+        of_mean, in_sample = pi[c] * M[c] @ K @ M[c], 1 - 1 / n[c]
+        as_one = (error + spread) / (1 - of_mean - pi[c] * in_sample * np.trace(K @ S_w)) ** 2
+        losses.append((as_one + error / (1 - of_mean) ** 2 + spread / (1 - h) ** 2) / 2)
+    p = np.clip(np.mean(right), 1e-3, 1 - 1e-3)
+    return np.log((1 - p) / p), np.mean(np.log(losses))
 
 
 @pytest.mark.parametrize("uncertainty", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("f", [3, 12])
-def test_odds_of_an_error_are_the_formula(f, uncertainty):
-    X, y, store, pi, spectrum = problem(Shared, f)
-    G, n, C = full(store.G), store.count, 4
-    gammas = gamma_grid(store)[8::4]
-    M = store.sums / n[:, None]
-    S_w = (X - M[y]).T @ (X - M[y]) / (len(y) - C)
-    any_direction = np.trace(S_w) / f * np.eye(f)
-    for gamma, found in zip(gammas, log_odds(spectrum, gammas, uncertainty), strict=True):
-        K = np.linalg.inv(G + gamma * np.eye(f))
-        W = K @ (store.sums * pi[:, None]).T
-        h = (pi @ n) / len(y) * np.trace(K @ S_w)
-        noise = (1 - uncertainty) * np.trace(K @ S_w) / (1 - h) + uncertainty * np.trace(K @ any_direction)
-        cov = W.T @ ((1 - uncertainty) * S_w / (1 - h) ** 2 + uncertainty * any_direction) @ W
-        right = []
-        for c in range(C):
-            at_mean = (1 + pi[c] * noise) * M[c] @ W - pi[c] * noise * np.eye(C)[c]
-            rivals = [z for z in range(C) if z != c]
-            sd = [np.sqrt(cov[c, c] + cov[z, z] - 2 * cov[c, z]) for z in rivals]
-            right.append(np.prod(norm.cdf((at_mean[c] - at_mean[rivals]) / sd)))
-        p = np.clip(np.mean(right), 1e-3, 1 - 1e-3)
-        np.testing.assert_allclose(found, np.log((1 - p) / p), rtol=1e-6)
+@pytest.mark.parametrize(("store_type", "f"), [(PerClass, 12), (Shared, 3), (Shared, 12)])  # f below and above C
+def test_the_criterion_is_the_formula(store_type, f, uncertainty):
+    X, y, problem = make_problem(store_type, f)
+    problem = replace(problem, _uncertainty=lambda within: uncertainty)
+    for gamma in gamma_grid(problem)[12::3]:  # where no leverage is near 1
+        odds, error = direct(X, y, problem, gamma, uncertainty)
+        found = Criterion(problem).at(gamma)
+        np.testing.assert_allclose([found.error, found.criterion], [error, odds + error], rtol=1e-6)
+
+
+def test_sign_vectors_tell_the_traces_where_the_leverage_is_small(monkeypatch):
+    _, _, problem = make_problem(Shared, f=100, counts=(300, 120, 80, 60))
+    gammas = gamma_grid(problem)
+    exact = np.array([Criterion(problem).at(gamma).criterion for gamma in gammas])
+    monkeypatch.setattr(gamma_module, "EXACT_WIDTH", 10)
+    estimated = np.array([Criterion(problem).at(gamma).criterion for gamma in gammas])
+    np.testing.assert_allclose(estimated, exact, atol=0.1)
+    assert not np.array_equal(estimated, exact)
+
+
+def test_the_traces_are_exact_where_samples_are_interpolated(monkeypatch):
+    _, _, problem = make_problem(Shared, f=100, counts=(20, 15, 10, 5))
+    exact = [Criterion(problem).at(gamma).criterion for gamma in gamma_grid(problem)[:8]]
+    monkeypatch.setattr(gamma_module, "EXACT_WIDTH", 10)
+    np.testing.assert_allclose([Criterion(problem).at(gamma).criterion for gamma in gamma_grid(problem)[:8]], exact)
 
 
 def test_scores_at_the_true_mean_are_told_from_the_statistics():
@@ -173,23 +113,20 @@ def test_scores_at_the_true_mean_are_told_from_the_statistics():
 def test_some_classes_stand_for_many(monkeypatch):
     """Half of the classes, from head to tail, have half of the rivals and so less odds, but nearly the same minimum."""
     counts = np.maximum(60 * 0.93 ** np.arange(60), 2).astype(int)
-    _, _, store, _, spectrum = problem(Shared, 20, counts)
-    gammas = gamma_grid(store)
-    all_of_them = log_odds(spectrum, gammas, 0.1)
+    _, _, problem = make_problem(Shared, 20, counts)
+    gammas = gamma_grid(problem)
+    all_of_them = [Criterion(problem).at(gamma).criterion for gamma in gammas]
     monkeypatch.setattr(gamma_module, "MANY_CLASSES", 30)
-    some = log_odds(spectrum, gammas, 0.1)
-    assert np.all(some < all_of_them)
+    some = [Criterion(problem).at(gamma).criterion for gamma in gammas]
+    assert np.mean(some) < np.mean(all_of_them)
     assert abs(int(np.argmin(some)) - int(np.argmin(all_of_them))) <= 2
 
 
 @pytest.mark.parametrize("store_type", [PerClass, Shared])
 @pytest.mark.parametrize("counts", [(5,), (1, 1, 1), (30, 1)])  # one class, no scatter at all, a class without
-def test_odds_are_finite_whatever_was_learned(store_type, counts):
-    _, _, store, _, spectrum = problem(store_type, 6, counts)
-    uncertainty = store.uncertainty(spectrum.within)
-    odds = log_odds(spectrum, gamma_grid(store), uncertainty)
-    assert 0 <= uncertainty <= 1
-    assert np.all(np.isfinite(odds))
+def test_the_criterion_is_finite_whatever_was_learned(store_type, counts):
+    _, _, problem = make_problem(store_type, 6, counts)
+    assert all(np.isfinite(Criterion(problem).at(gamma).criterion) for gamma in gamma_grid(problem))
 
 
 def test_uncertainty_is_of_uneven_shares_and_of_few_samples():
@@ -203,8 +140,72 @@ def test_uncertainty_is_of_uneven_shares_and_of_few_samples():
     assert 0 <= uncertainty_of(0 * S, even, even) <= 1
 
 
-def test_no_features_but_zeros_still_gives_a_grid():
+def test_no_features_but_zeros_still_gives_a_gamma():
     store = Shared.empty(Space(3, np.float64)).padded(2).plus(sort_by_class(np.zeros((4, 3)), np.arange(4) % 2, None))
-    path = choose_gamma(Problem.of(store, 1 / store.count, 1.0))
+    path, W = choose_gamma(Problem.of(store, 1 / store.count, 1.0))
     assert np.all(path.gamma > 0)
     assert np.all(np.isfinite(path.criterion))
+    assert np.all(W == 0)
+
+
+@pytest.mark.parametrize("start", [0, 5, 24])
+@pytest.mark.parametrize("lowest", range(25))
+def test_a_valley_is_descended_to_its_lowest_place(start, lowest):
+    assert descend(lambda place: abs(place - lowest), start, (4, 2, 1, 1)) == lowest
+
+
+def test_of_equals_the_largest_is_taken():
+    assert descend(lambda place: 0.0, 12, STEPS) == 24
+    assert descend(lambda place: max(10 - place, 0), 12, STEPS) == 24
+
+
+@pytest.mark.parametrize("store_type", [PerClass, Shared])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_finds_the_lowest_of_the_grid(store_type, seed):
+    _, _, problem = make_problem(store_type, 12, (60, 20, 9, 5, 3), seed)
+    path, W = choose_gamma(problem)
+    every = [Criterion(problem).at(gamma).criterion for gamma in gamma_grid(problem)]
+    assert path.best == pytest.approx(gamma_grid(problem)[int(np.argmin(every))])
+    assert len(path.gamma) <= 10
+    np.testing.assert_array_equal(np.sort(path.gamma), path.gamma)
+    np.testing.assert_array_equal(W, Criterion(problem).at(path.best).W)
+
+
+def test_near_the_last_gamma_few_are_tried_and_the_way_leads_to_the_lowest():
+    _, _, problem = make_problem(PerClass, 12, (60, 20, 9, 5, 3))
+    best = choose_gamma(problem)[0].best
+    path, _ = choose_gamma(problem, near=best)
+    assert path.best == best
+    assert len(path.gamma) == 3  # and its neighbours
+    near = gamma_grid(problem)[24]
+    for _ in range(3):
+        path, _ = choose_gamma(problem, near)
+        assert len(path.gamma) <= FEW
+        near = path.best
+    assert near == best
+
+
+def test_a_stream_costs_few_factorisations(monkeypatch):
+    """A new class: at most five gammas and no solve beside. refresh() and fit() search as widely as ever."""
+    calls, cholesky = [], NumpyBackend.cholesky
+    monkeypatch.setattr(NumpyBackend, "cholesky", lambda *args: (calls.append(1), cholesky(*args))[1])
+    monkeypatch.setattr(NumpyBackend, "eigh", None)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 40)
+    X = rng.normal(size=(320, 20)) + 1.5 * rng.normal(size=(8, 20))[y]
+    clf = AIRClassifier(expansion=None, calibrate=False).fit(X[:80], y[:80])
+    clf.predict(X[:1])
+    for label in range(2, 8):
+        calls.clear()
+        clf.partial_fit(X[y == label], y[y == label]).predict(X[:1])
+        assert 3 <= len(calls) <= FEW
+    calls.clear()
+    clf.partial_fit(X[:10], y[:10]).predict(X[:1])
+    assert len(calls) == 1  # gamma stands
+    clf.refresh()
+    assert (
+        clf.gamma_
+        == AIRClassifier(expansion=None, calibrate=False)
+        .fit(np.concatenate([X, X[:10]]), np.concatenate([y, y[:10]]))
+        .gamma_
+    )

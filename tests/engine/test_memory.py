@@ -12,6 +12,9 @@ from aircl import AIRClassifier
 from aircl.engine import Space
 from aircl.engine.memory import DiskSpace, MemoryLimitWarning, OnDisk, available_memory, parse_bytes
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 F, C = 400, 12
 WORKSPACE = Space(F, np.float64).workspace_bytes
 
@@ -41,7 +44,7 @@ def directory(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def unlimited():
-    return learn(AIRClassifier(1.0))
+    return learn(AIRClassifier(1.0, **PAPER))
 
 
 # Room for about two packed matrices of F features beside the workspace.
@@ -50,7 +53,7 @@ LIMIT = WORKSPACE + 2 * F * (F + 1) * 4 + 2 * C * F * 8
 
 def test_files_give_the_same_solution_and_go_away(directory, unlimited):
     with pytest.warns(MemoryLimitWarning, match="memory_limit"):
-        limited = learn(AIRClassifier(1.0, memory_limit=LIMIT)).end_phase()
+        limited = learn(AIRClassifier(1.0, memory_limit=LIMIT, **PAPER)).end_phase()
     store = limited._learner.state.statistics
     assert store.moments.nbytes + store.space.workspace_bytes <= LIMIT
     assert len(list(directory.iterdir())) == 1
@@ -63,9 +66,9 @@ def test_files_give_the_same_solution_and_go_away(directory, unlimited):
 
 @pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
 def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
-    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT))
+    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT, **PAPER))
     # auto gamma, which reads every class's own second moment
-    auto = AIRClassifier().merge(unlimited)
+    auto = AIRClassifier(**PAPER).merge(unlimited)
     limited.set_params(gamma="auto")
     assert limited.gamma_ == pytest.approx(auto.gamma_)
     limited.set_params(gamma=1.0)
@@ -75,8 +78,8 @@ def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
     for copied in (AIRClassifier.load(path), pickle.loads(pickle.dumps(limited))):
         np.testing.assert_allclose(copied.coef_, unlimited.coef_, rtol=1e-9, atol=1e-12)
     # merging and forgetting, rows and classes
-    other = learn(AIRClassifier(1.0, memory_limit=LIMIT), seed=1)
-    both = learn(AIRClassifier(1.0).merge(unlimited), seed=1)
+    other = learn(AIRClassifier(1.0, memory_limit=LIMIT, **PAPER), seed=1)
+    both = learn(AIRClassifier(1.0, **PAPER).merge(unlimited), seed=1)
     limited.merge(other)
     np.testing.assert_allclose(limited.coef_, both.coef_, rtol=1e-9, atol=1e-12)
     for X, y in stream(1):
@@ -88,7 +91,7 @@ def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
 
 @pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
 def test_saving_and_loading_hold_one_matrix_at_a_time(directory, unlimited, tmp_path_factory, monkeypatch):
-    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT)).end_phase()
+    limited = learn(AIRClassifier(1.0, memory_limit=LIMIT, **PAPER)).end_phase()
     path = tmp_path_factory.mktemp("models") / "clf.safetensors"
     with monkeypatch.context() as patch:
         patch.delattr(OnDisk, "read")  # which would bring a file into memory
@@ -122,12 +125,12 @@ def test_a_full_disk_is_a_clear_error(directory, monkeypatch):
 
     monkeypatch.setattr(os, "posix_fallocate", no_room)
     with pytest.raises(MemoryError, match="TMPDIR"):
-        learn(AIRClassifier(1.0, memory_limit=LIMIT))
+        learn(AIRClassifier(1.0, memory_limit=LIMIT, **PAPER))
 
 
 def test_a_limit_below_one_solve_is_refused():
     with pytest.raises(ValueError, match="Raise memory_limit"):
-        AIRClassifier(memory_limit="1MB").fit(np.eye(F), np.arange(F) % 2)
+        AIRClassifier(memory_limit="1MB", **PAPER).fit(np.eye(F), np.arange(F) % 2)
 
 
 @pytest.mark.parametrize(

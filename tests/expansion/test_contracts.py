@@ -10,17 +10,18 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.expansion import AutoBuffer, GaussianKernel, RandomReLU
 
 EXPANSIONS = [
     RandomReLU(300, random_state=0),
     RandomReLU(300, init="normal", random_state=0),
     GaussianKernel(300, sigma=20.0, random_state=0),
+    AutoBuffer(random_state=0),
 ]
 every_expansion = pytest.mark.parametrize("expansion", EXPANSIONS, ids=str)
 
 
-@parametrize_with_checks([RandomReLU(), RandomReLU(init="normal"), GaussianKernel()])
+@parametrize_with_checks([RandomReLU(), RandomReLU(init="normal"), GaussianKernel(), AutoBuffer()])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -48,7 +49,7 @@ def test_set_output_gives_a_named_frame(expansion, container):
     assert isinstance(H, frame.DataFrame)
     assert list(H.columns) == list(fitted.get_feature_names_out())
     assert H.columns[0] == f"{type(expansion).__name__.lower()}0"
-    assert H.shape == (10, 300)
+    assert H.shape == (10, 512 if isinstance(expansion, AutoBuffer) else 300)
 
 
 @every_expansion

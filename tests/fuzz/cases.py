@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aircl import AIRClassifier, RandomReLU
+from aircl import AIRClassifier, RandomReLU, load_export
 from aircl.benchmark.config import RunConfig
 from aircl.benchmark.results import RunDirectory
 from aircl.cli.modelfile import load_fitted
@@ -139,7 +139,7 @@ class Model(Format):
 
     def make(self):
         self.path = self.folder / "m.safetensors"
-        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0)).fit(X, Y)
+        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0), calibrate=False, ledger=True).fit(X, Y)
         clf.save(self.path)
         return self.path.read_bytes()
 
@@ -194,6 +194,25 @@ class ForgedModel(Model):
              ["ant"] * 4, list("abcd"), [1, 2, 3, 4], ["x" * 10**6, "y"], float("nan"))
         )  # fmt: skip
         return json.dumps(header)
+
+
+class Export(Model):
+    """What `export` writes; whatever is changed does not match its checksum."""
+
+    def make(self):
+        self.path = self.folder / "export"
+        AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0)).fit(X, Y).export(self.path)
+        return self.path.read_bytes()
+
+    def read(self, path):
+        predictor = load_export(path)
+        return predictor.classes_.tolist(), predictor.predict_proba(X).round(9).tolist()
+
+
+class ForgedExport(ForgedModel):
+    """An export whose header was changed and whose checksum is right."""
+
+    make, read = Export.make, Export.read
 
 
 class Rows(Format):
@@ -342,7 +361,8 @@ class Jsonl(Run):
 
 
 FORMATS = {
-    "model": Model, "forged-model": ForgedModel, "npz": Npz, "npy": Npy, "csv": Csv, "parquet": Parquet,
+    "model": Model, "forged-model": ForgedModel, "export": Export,
+    "forged-export": ForgedExport, "npz": Npz, "npy": Npy, "csv": Csv, "parquet": Parquet,
     "safetensors": Safetensors, "toml": Toml, "jsonl": Jsonl, "run": Run,
 }  # fmt: skip
 

@@ -20,20 +20,23 @@ from aircl import (
 from aircl.engine import Space
 from aircl.expansion import RandomReLU
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 F = 12
 # Room for about two packed matrices beside the workspace: the others go to files.
 LIMIT = Space(F, np.float64).workspace_bytes + 2 * F * (F + 1) * 4
 
 LEARNERS = {
-    "per-class": AIRClassifier(0.5),
-    "per-class, spilling": AIRClassifier(0.5, memory_limit=LIMIT),
-    "shared": AIRClassifier(0.5, store="shared"),
-    "pooled": AIRClassifier(0.5, store="pooled"),
-    "pooled, spilling": AIRClassifier(0.5, store="pooled", memory_limit=LIMIT),
-    "ledger": AIRClassifier(0.5, ledger=Path(__file__)),  # any file of 16 bytes or more is a key
-    "ledger, shared": AIRClassifier(0.5, store="shared", ledger=Path(__file__)),
-    "gamma auto": AIRClassifier(store="shared"),
-    "expansion": ACILClassifier(0.5, store="per-class", expansion=RandomReLU(15, random_state=0)),
+    "per-class": AIRClassifier(0.5, **PAPER),
+    "per-class, spilling": AIRClassifier(0.5, memory_limit=LIMIT, **PAPER),
+    "shared": AIRClassifier(0.5, store="shared", **PAPER),
+    "pooled": AIRClassifier(0.5, store="pooled", **PAPER),
+    "pooled, spilling": AIRClassifier(0.5, store="pooled", memory_limit=LIMIT, **PAPER),
+    "ledger": AIRClassifier(0.5, ledger=Path(__file__), **PAPER),  # any file of 16 bytes or more is a key
+    "ledger, shared": AIRClassifier(0.5, store="shared", ledger=Path(__file__), **PAPER),
+    "gamma auto": AIRClassifier(store="shared", **PAPER),
+    "expansion": ACILClassifier(0.5, store="per-class", expansion=RandomReLU(15, random_state=0), calibrate=False),
     "recursive": RecursiveACILClassifier(0.5),
     "ranpac": RanPACClassifier(n_components=10, random_state=0),
     "ds-al": DSALClassifier(0.5, n_components=8, random_state=0),

@@ -53,6 +53,16 @@ def test_the_backbone_of_the_setup_stays_as_it_was(name, digits, make, vit):
     assert all(not parameter.requires_grad for parameter in method.trunk.parameters())
 
 
+def test_it_has_probabilities_after_the_first_phase(digits, make, vit):
+    method, images = make("real", backbone=vit, epochs=1, distillation_epochs=1), digits.test_images[:40]
+    assert method.probabilities(images) is None
+    for phase in digits.stream(5).phases[:2]:
+        digits.teach(method, phase, at_most=40)
+    classes, probabilities = method.probabilities(images)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(classes[probabilities.argmax(axis=1)], method.predict(method.encode(images)))
+
+
 @both
 def test_only_the_first_phase_moves_the_backbone(name, digits, make, vit):
     method = make(name, backbone=vit, **OPTIONS[name])

@@ -13,6 +13,9 @@ from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.expansion import RandomReLU
 from aircl.scenarios import make_stream
 
+# The papers' regression to the letter.
+PAPER = {"expansion": None, "calibrate": False}
+
 X, Y = load_digits(return_X_y=True)
 X = (X / 16).astype(np.float32)
 TRAIN = np.arange(len(Y)) < 1200
@@ -35,9 +38,9 @@ class Centroids:
 
 
 METHODS = {
-    "acil": lambda: ACILClassifier(1.0),
-    "air": lambda: AIRClassifier(1.0),
-    "air-shared": lambda: AIRClassifier(1.0, store="shared"),
+    "acil": lambda: ACILClassifier(1.0, **PAPER),
+    "air": lambda: AIRClassifier(1.0, **PAPER),
+    "air-shared": lambda: AIRClassifier(1.0, store="shared", **PAPER),
     "centroids": Centroids,
 }
 

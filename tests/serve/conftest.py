@@ -115,7 +115,7 @@ class Local:
 def place(tmp_path):
     """Return the directory of a service in which nothing is learned."""
     directory = Directory(tmp_path / "service")
-    directory.make(AIRClassifier(0.1))
+    directory.make(AIRClassifier(0.1, expansion=None, calibrate=False))
     return directory
 
 

@@ -72,7 +72,7 @@ class Load:
 
 def twin(made):
     """Return a model that made the same changes one after the other."""
-    model = AIRClassifier(0.1)
+    model = AIRClassifier(0.1, expansion=None, calibrate=False)
     for _, kind, X, y in sorted(made, key=lambda entry: entry[0]):
         model.partial_fit(X, y) if kind == "learn" else model.forget(X, y)
     return model
@@ -139,7 +139,7 @@ def watched(step, copy):
 def test_every_step_can_be_the_last_one(journal, place, tmp_path, local, monkeypatch):
     """A copy of the directory at a step is what a kill leaves there: all that was answered by then is in it, once."""
     X, y = np.eye(3), ["cat", "dog", "owl"]
-    other = AIRClassifier(0.1).fit(X, ["fox", "fox", "cat"])
+    other = AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, ["fox", "fox", "cat"])
     other.save(tmp_path / "other")
     asked = [
         lambda service: service.learn(X, y, key="1"),

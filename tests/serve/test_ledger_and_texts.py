@@ -15,7 +15,7 @@ IDS = ["a", "b", "c"]
 @pytest.fixture
 def ledger(tmp_path):
     directory = Directory(tmp_path / "ledger")
-    directory.make(AIRClassifier(0.1, ledger=True))
+    directory.make(AIRClassifier(0.1, expansion=None, calibrate=False, ledger=True))
     return directory
 
 

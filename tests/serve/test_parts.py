@@ -40,7 +40,7 @@ class Held:
 
 @pytest.fixture
 def solved():
-    return solve(Moment(AIRClassifier(0.1).fit(X, Y), 1, 3))
+    return solve(Moment(AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y), 1, 3))
 
 
 def gathered(solved, rows, max_rows=1000):
@@ -187,7 +187,7 @@ def test_damaged_files_are_refused_or_read(place, tmp_path):
 
 # -- client and command line --
 def test_the_client_does_everything(place, token, processes, client_of, tmp_path):
-    AIRClassifier(0.1).fit(-X, ["fox"] * 3).save(tmp_path / "m")
+    AIRClassifier(0.1, expansion=None, calibrate=False).fit(-X, ["fox"] * 3).save(tmp_path / "m")
     with client_of(processes(place.path, "--checkpoint-rows", "3")) as client:
         first = client.learn(X, Y, key="mine")
         assert client.learn(X, Y, key="mine") == {**first, "repeated": True}

@@ -26,7 +26,7 @@ def test_it_learns_and_predicts(place, local):
         answer = service.predict(X, top=2).json()
         assert (answer["version"], answer["rows_behind"]) == (1, 0)
         assert [entry["label"] for entry in answer["predictions"]] == Y
-        twin = AIRClassifier(0.1).fit(X, Y)
+        twin = AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y)
         for entry, p in zip(answer["predictions"], twin.predict_proba(X), strict=True):
             assert [top["probability"] for top in entry["top"]] == pytest.approx(sorted(p, reverse=True)[:2])
         assert service.predict(X[1]).json()["predictions"][0]["label"] == "dog"
@@ -73,7 +73,7 @@ def test_sample_weights_are_learned_and_forgotten(place, local):
 
 
 def test_it_merges_a_model_once(place, local, tmp_path):
-    AIRClassifier(0.1).fit(X, Y).save(tmp_path / "m")
+    AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y).save(tmp_path / "m")
     content = (tmp_path / "m").read_bytes()
     headers = {"Content-Type": "application/octet-stream", "Idempotency-Key": "1"}
     with local(place) as service:
@@ -132,7 +132,7 @@ def test_a_change_that_was_refused_may_be_asked_for_again(place, local):
 
 def test_progressive_and_expected_accuracy(tmp_path, local):
     directory = Directory(tmp_path / "s")
-    directory.make(AIRClassifier(0.1, calibrate=True))
+    directory.make(AIRClassifier(0.1, expansion=None))
     rng = np.random.default_rng(0)
     rows = np.repeat(X, 20, axis=0) + 0.1 * rng.standard_normal((60, 3))
     with local(directory) as service:

@@ -4,6 +4,7 @@ from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.acil_recursive import RecursiveACILClassifier
 from aircl.classifiers.aefocl import AEFOCLClassifier
 from aircl.classifiers.air import AIRClassifier
+from aircl.classifiers.decisions import Decisions
 from aircl.classifiers.dsal import DSALClassifier
 from aircl.classifiers.export import load_export
 from aircl.classifiers.fecam import FeCAMClassifier
@@ -19,6 +20,7 @@ __all__ = [
     "AEFOCLClassifier",
     "AIRClassifier",
     "DSALClassifier",
+    "Decisions",
     "FeCAMClassifier",
     "FileError",
     "GKEALClassifier",

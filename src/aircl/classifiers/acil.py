@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.engine.priors import Priors
 
 
 class ACILClassifier(AnalyticClassifier):
@@ -17,16 +18,20 @@ class ACILClassifier(AnalyticClassifier):
         The ridge.
     store : {"shared", "per-class", "pooled"}, default="shared"
         All three are exact for uniform weights; `shared` is the smallest, `per-class` can forget whole classes.
-    expansion : transformer, default=None
-        Applied to X first, such as `RandomReLU`.
-    calibrate : bool, default=False
+    expansion : "auto", transformer or None, default="auto"
+        Applied to X first, such as `RandomReLU`; "auto" chooses one by the width of X, see `AIRClassifier`.
+    calibrate : bool, default=True
         Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
+    priors : {None, "equal", "count"} or mapping, default=None
+        How often classes are expected among new samples, for scores and probabilities: as the weights imply
+        (their counts), alike, as often as learned, or by label. It may change at any time, without
+        learning or solving anew: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     ledger : bool, str or path, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
-        Seed of an expansion that has none of its own.
+        Seed of an expansion that has none of its own; for expansion="auto" None is the seed 0.
     backbone : str or Backbone, default=None
         What makes features of texts or images first; see `AIRClassifier`.
 
@@ -42,23 +47,25 @@ class ACILClassifier(AnalyticClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from aircl import ACILClassifier, RandomReLU
+    >>> from aircl import ACILClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = ACILClassifier(expansion=RandomReLU(500, random_state=0)).fit(X[:900] / 16, y[:900])
-    >>> print(f"{clf.score(X[900:] / 16, y[900:]):.2f}")
+    >>> clf = ACILClassifier().fit(X[:900], y[:900])
+    >>> print(f"{clf.score(X[900:], y[900:]):.2f}")
     0.96
     """
 
     weighting: ClassVar[str] = "uniform"  # type: ignore[misc]
     scale: ClassVar[str] = "mean"  # type: ignore[misc]
+    _in_older_files: ClassVar[dict[str, Any]] = {"calibrate": False}
 
     def __init__(
         self,
         gamma: float | str = "auto",
         *,
         store: str = "shared",
-        expansion: Any = None,
-        calibrate: bool = False,
+        expansion: Any = "auto",
+        calibrate: bool = True,
+        priors: Priors = None,
         memory_limit: int | str | None = None,
         ledger: bool | str | Path = False,
         random_state: Any = None,
@@ -68,6 +75,7 @@ class ACILClassifier(AnalyticClassifier):
         self.store = store
         self.expansion = expansion
         self.calibrate = calibrate
+        self.priors = priors
         self.memory_limit = memory_limit
         self.ledger = ledger
         self.random_state = random_state

@@ -101,7 +101,8 @@ class RebalancedRidge:
         filled = statistics.moments
         for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
             filled = filled.plus_rows(X if self.expansion is None else self.expansion.transform(X), slots)
-        solution, _ = Ridge(self.gamma, "uniform", "mean").solve(State.empty(filled, labels=state.labels))
+        rule = Ridge(self.gamma, "uniform", "mean")
+        solution, memory = rule.solve(State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
         return LinearSolution(W=solution.W, gamma=solution.gamma), memory
 
     def pseudo_features(self, classes: ClassVariances, order: Array) -> Iterator[tuple[Array, Array]]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from aircl.classifiers.decisions import Decisions, check_threshold, decide
 from aircl.classifiers.linear import LinearClassifier, check_gamma
 from aircl.engine import STORES, ExpectedAccuracy, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
+from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
+from aircl.engine.priors import Priors, check_priors, class_priors
 from aircl.engine.weighting import (
     Weighting,
     check_weighting,
@@ -18,6 +22,7 @@ from aircl.engine.weighting import (
     depends_on_own_count_only,
     missing_weights,
 )
+from aircl.expansion import AutoBuffer
 
 
 class AnalyticClassifier(LinearClassifier):
@@ -32,9 +37,13 @@ class AnalyticClassifier(LinearClassifier):
     store: str
     expansion: Any
     calibrate: bool
+    priors: Priors
     memory_limit: int | str | None
     random_state: Any
     backbone: Any
+
+    def _make_expansion(self) -> Any:
+        return AutoBuffer() if isinstance(self.expansion, str) else self.expansion
 
     def _store_type(self) -> type[Statistics]:
         return STORES[self.store]
@@ -43,6 +52,13 @@ class AnalyticClassifier(LinearClassifier):
         # A copy, so that a mapping that is changed in place is noticed.
         weighting = dict(self.weighting) if isinstance(self.weighting, Mapping) else self.weighting
         return Ridge(self.gamma, weighting, self.scale, bool(self.calibrate))
+
+    def _adjusted(self, solved: Solved) -> Solved:
+        if self.priors is None:
+            return solved
+        solution = solved.solution
+        probability = class_priors(self.priors, solution.share, solution.count, solved.labels.seen)
+        return replace(solved, solution=solution.with_priors(probability))
 
     def _check_parameters(self) -> None:
         check_weighting(self.weighting, self.scale)
@@ -53,8 +69,13 @@ class AnalyticClassifier(LinearClassifier):
                 f"store={self.store!r}, but this learner has learned into {self._learner.state.statistics.name!r}. "
                 "A store cannot change once something is learned: set it back, or fit again."
             )
+        if isinstance(expansion := getattr(self, "expansion", None), str) and expansion != "auto":
+            raise ValueError(
+                f"expansion={expansion!r} is unknown. Use 'auto', None or a transformer such as RandomReLU(2000)."
+            )
         if not isinstance(self.calibrate, bool | np.bool_):
             raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
+        check_priors(self.priors)
         parse_bytes(self.memory_limit)
         check_gamma(self.gamma, "auto", zero=True)
 
@@ -93,7 +114,7 @@ class AnalyticClassifier(LinearClassifier):
 
     @property
     def intercept_(self) -> Array:
-        """What is added to the scores of every class, shape (C,); zeros unless calibrate=True."""
+        """What is added to the scores of every class, shape (C,); zeros unless there is calibrate=True or priors=."""
         current = self._current("intercept_")
         pi, b = current.solution.pi, current.solution.b
         return self._by_class(self._backend.asarray(np.zeros(len(pi))) if b is None else b, current._solved.labels)
@@ -119,15 +140,18 @@ class AnalyticClassifier(LinearClassifier):
         found, labels = current.solution.calibration, current._solved.labels
         if found is None:
             raise ValueError("calibrate=False has no expected accuracy. Call set_params(calibrate=True) first.")
-        right = found.predicted[:, 0]
+        b = current._backend.to_numpy(current.solution.b).astype(np.float64)
+        predicted = found.predicted(b)
+        right = predicted[:, 0]
         per_class = np.full(len(labels.classes), np.nan)
         per_class[labels.columns] = right[labels.order]
-        slot, column = np.nonzero(found.predicted[:, 1:] > 0)
-        share = found.predicted[slot, column + 1]
+        slot, column = np.nonzero(predicted[:, 1:] > 0)
+        share = predicted[slot, column + 1]
         true, taken_for = labels.seen[slot], labels.seen[found.rivals[slot, column + 1]]
         by_share = np.lexsort((taken_for, true, -share))
         pairs = zip(*(values[by_share].tolist() for values in (true, taken_for, share)), strict=True)
-        return ExpectedAccuracy(float(found.share @ right), per_class, list(pairs))
+        probability = class_priors(self.priors, found.share, current.solution.count, labels.seen)
+        return ExpectedAccuracy(float(probability @ right), per_class, list(pairs))
 
     # -- prediction --
     def predict_proba(self, X: Any) -> Array:
@@ -158,3 +182,77 @@ class AnalyticClassifier(LinearClassifier):
             -inf for classes not seen yet.
         """
         return self._query(X).predict_log_proba(X)
+
+    def novelty(self, X: Any) -> Array:
+        """Return how unlike anything learned every row is: the share of new samples that would be at least as unlike.
+
+        Near 0, a row is of none of the learned classes, or unlike its class in a way that nothing told. Of new samples
+        of the learned classes, about a share of a has a novelty below a. How far rows are is a relative Mahalanobis
+        distance, and what new samples would have is simulated, both from the statistics alone; see
+        `aircl.engine.novelty`. It does not depend on gamma, and needs no calibrate=True; classes weigh as in `priors`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        share : array of shape (n_samples,), float64
+            In NumPy, also for tensors.
+
+        Notes
+        -----
+        Cost O(n f^2 + n C k) with k up to 128, and once after every change O(f^3 + C f min(C, f)).
+
+        Examples
+        --------
+        A classifier that has seen the digits 0 to 7 is shown all ten:
+
+        >>> from sklearn.datasets import load_digits
+        >>> from aircl import AIRClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = AIRClassifier().fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
+        >>> new = clf.novelty(X[900:]) < 0.05
+        >>> print(f"{new[y[900:] < 8].mean():.0%} of what it knows, {new[y[900:] >= 8].mean():.0%} of what it does not")
+        12% of what it knows, 69% of what it does not
+        """
+        current = self._query(X)
+        # The solution that is kept, without priors, so that this is made once.
+        solution, backend = self._learner.solved(self._rule()).solution, current._backend
+        if solution.problem is None:
+            solution = current.solution
+        model = solution.novelty
+        probability = class_priors(self.priors, solution.share, solution.count, current._solved.labels.seen)
+        X = current._solved.inputs.check(X)
+        blocks = [model.distance(backend.to_numpy(part)) for _, part in self._features(X, current._solved.inputs)]
+        share: Array = model.share(np.concatenate(blocks) if blocks else np.zeros(0), probability)
+        return share
+
+    def decide(self, X: Any, *, confidence: float | None = 0.9, novelty: float | None = 0.01) -> Decisions:
+        """Return labels, but no answer for rows that are too doubtful, or unlike anything learned.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+        confidence : float or None, default=0.9
+            The least probability of an answer; for calibrate=True. None: any will do.
+        novelty : float or None, default=0.01
+            The least `novelty` of a row that is answered. None: any will do, and it is not computed.
+
+        Returns
+        -------
+        decisions : Decisions
+            Labels as a masked array, probabilities, novelty, and the reason where there is no answer.
+        """
+        check_threshold("confidence", confidence)
+        check_threshold("novelty", novelty)
+        if confidence is not None and not self.calibrate:
+            raise ValueError(
+                "calibrate=False has no probabilities that a confidence could be asked of. Call "
+                "set_params(calibrate=True) first, or pass confidence=None."
+            )
+        current = self._query(X)
+        P = current._backend.to_numpy(current.predict_proba(X))
+        labels = current.classes_[P.argmax(axis=1)] if len(P) else current.classes_[:0]
+        share = None if novelty is None else self.novelty(X)
+        return decide(labels, P.max(axis=1, initial=0.0), share, confidence, novelty)

@@ -77,7 +77,8 @@ class DualRidge:
         assert isinstance(statistics, TwoStreams)
         ones, f = np.ones(statistics.n_classes), statistics.width
         main = statistics.total(slice(0, f))
-        first, _ = Ridge(self.gamma, "uniform", "mean").solve(State.empty(main, labels=state.labels))
+        rule = Ridge(self.gamma, "uniform", "mean")
+        first, memory = rule.solve(State.empty(main, labels=state.labels, epoch=state.epoch), memory)
         G = statistics.total(slice(f, None)).gram(ones)
         # The same ridge for the size of the features: tanh features are not as large as ReLU's.
         size = np.trace(G) / np.trace(main.gram(ones))

@@ -58,7 +58,16 @@ class ExportHeader(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExportedSolution(LinearSolution):
-    """Weights and intercepts; `temperature` is an attribute where there are probabilities."""
+    """Weights and intercepts, and the temperature of the softmax where there are probabilities."""
+
+    given_temperature: float | None = None
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by before the softmax."""
+        if self.given_temperature is None:
+            raise ValueError("this classifier has scores but no probabilities: use decision_function or predict.")
+        return self.given_temperature
 
 
 def is_onnx(path: Path) -> bool:
@@ -174,7 +183,7 @@ def read_export(path: Path, expansion: Any = None, backbone: Any = None) -> Snap
         raise FileNotFoundError(f"{path} does not exist or is not a file.")
     if is_onnx(path):
         text, arrays = onnx_file.read(path)
-        return _unpacked(path, parse_json(text, "the header"), arrays, expansion, backbone)
+        return _unpacked(path, text, arrays, expansion, backbone)
     with file.read(path) as (header, stored):
         if "class" in header:
             raise FileError(f"{path} is a model with its statistics, no export: load it with {header['class']}.load.")
@@ -183,6 +192,7 @@ def read_export(path: Path, expansion: Any = None, backbone: Any = None) -> Snap
 
 def _unpacked(path: Path, header: Any, arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
     try:
+        header = parse_json(header, "the header") if isinstance(header, str) else header
         check(header, ExportHeader, "the header")
         return _unpack(header, arrays, given, backbone)
     except FileError:
@@ -213,9 +223,10 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, bac
         raise ValueError(f"weights of shape {W.shape} for {len(labels)} classes")
     if fitted is None and W.shape[0] != width:
         raise ValueError(f"weights of shape {W.shape} for {width} features")
-    solution = ExportedSolution(W=W, b=b)
-    if header["temperature"] is not None:
-        solution.__dict__["temperature"] = header["temperature"]
+    temperature = header["temperature"]
+    if temperature is not None and not temperature > 0:
+        raise ValueError(f"a temperature of {temperature}")
+    solution = ExportedSolution(W=W, b=b, given_temperature=temperature)
     noted: dict[str, Any] = {"n_features_in_": width, "expansion_": fitted, "backend_": NUMPY}
     noted |= {"backbone_": header["backbone"], "columns_": header["columns"]}
     raw = header["raw"]

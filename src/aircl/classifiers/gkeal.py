@@ -52,6 +52,7 @@ class GKEALClassifier(AnalyticClassifier):
     scale: ClassVar[str] = "mean"  # type: ignore[misc]
     store: ClassVar[str] = "shared"  # type: ignore[misc]
     calibrate: ClassVar[bool] = False  # type: ignore[misc]
+    priors: ClassVar[None] = None  # type: ignore[misc]
     memory_limit: ClassVar[None] = None  # type: ignore[misc]
 
     def __init__(

@@ -103,7 +103,7 @@ class Learned(_Learned, total=False):
 
     backbone: Backbone | None
     columns: Columns | None
-    history: list[Event] | None
+    history: list[Event]
     gamma_rule: GammaRule | None
     ledger: LedgerHeader
 
@@ -125,6 +125,7 @@ class Parameters(TypedDict, total=False):
     spread: str
     normalize: bool
     calibrate: bool
+    priors: str | dict[str, Any] | None
     ledger: bool
     rounds: int
     backbone: str | dict[str, Any] | None

@@ -10,6 +10,7 @@ import numpy as np
 
 from aircl.classifiers.file import FileError
 from aircl.engine.backend import Array
+from aircl.expansion import AutoBuffer
 from aircl.storage.writing import replacing
 
 # What runtimes of 2021 and later read.
@@ -20,10 +21,12 @@ PROPERTY = "aircl"
 
 
 def relu_components(expansion: Any) -> dict[str, Array]:
-    """Return the matrix of a random ReLU buffer, or nothing if there is no expansion; a graph has no other."""
+    """Return the constants of a random ReLU layer, or nothing if there is no expansion; a graph has no other."""
     if expansion is None:
         return {}
     expansion = getattr(expansion, "estimator", expansion)  # of one that is frozen
+    if isinstance(expansion, AutoBuffer):
+        return {f"layer.{name}": array for name, array in expansion._layer().items()}
     if type(expansion).__name__ != "RandomReLU":
         raise ValueError(
             f"{type(expansion).__name__} cannot be exported to ONNX, only RandomReLU can. Export to safetensors."
@@ -40,18 +43,26 @@ def write(path: Path, header: str, arrays: Mapping[str, Array], temperature: flo
     header : str
         Of the export; its labels are those that `label_index` counts, in ascending order.
     arrays : mapping
-        `weights`, perhaps `intercept` and `expansion.components`.
+        `weights`, perhaps `intercept` and what `relu_components` returned.
     temperature : float or None
     """
     onnx = _onnx()
     helper, dtype = onnx.helper, np.dtype(arrays["weights"].dtype)
     kind = onnx.TensorProto.DOUBLE if dtype == np.float64 else onnx.TensorProto.FLOAT
-    constants = {name: np.asarray(array, dtype) for name, array in arrays.items()}
-    width = constants.get("expansion.components", constants["weights"]).shape[0]
+    constants = {n: array if array.dtype.kind == "i" else np.asarray(array, dtype) for n, array in arrays.items()}
+    components = next((name for name in ("expansion.components", "layer.components") if name in constants), None)
+    width = constants[components or "weights"].shape[0]
     nodes, features = [], "X"
-    if "expansion.components" in constants:
-        nodes.append(helper.make_node("MatMul", ["X", "expansion.components"], ["projected"]))
-        nodes.append(helper.make_node("Relu", ["projected"], ["features"]))
+    if components is not None:
+        if components == "layer.components" and "layer.threshold" not in constants:
+            nodes.append(helper.make_node("LpNormalization", ["X"], ["rows"], axis=1, p=2))
+            features = "rows"
+        nodes.append(helper.make_node("MatMul", [features, components], ["projected"]))
+        features = "projected"
+        if "layer.threshold" in constants:
+            nodes.append(helper.make_node("Add", ["projected", "layer.threshold"], ["shifted"]))
+            features = "shifted"
+        nodes.append(helper.make_node("Relu", [features], ["features"]))
         features = "features"
     has_intercept = "intercept" in constants
     nodes.append(helper.make_node("MatMul", [features, "weights"], ["products" if has_intercept else "scores"]))

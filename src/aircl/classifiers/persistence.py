@@ -20,7 +20,7 @@ from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
 from aircl.engine.ledger import Ledger
 from aircl.engine.memory import parse_bytes
-from aircl.expansion import GaussianKernel, RandomReLU
+from aircl.expansion import AutoBuffer, GaussianKernel, RandomReLU
 from aircl.hooks import embedding
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
-EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel)}
+EXPANSIONS = {cls.__name__: cls for cls in (RandomReLU, GaussianKernel, AutoBuffer)}
 
 
 def save(classifier: StreamClassifier, path: Path) -> None:
@@ -92,12 +92,12 @@ def load_any(path: Path, *, make_backbone: bool = True) -> Any:
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
     parameters = classifier.get_params(deep=False)
     parameters.pop("expansion", None)
-    if "weighting" in parameters:
-        parameters["weighting"] = _pack_weighting(parameters["weighting"])
+    for name in {"weighting", "priors"} & parameters.keys():
+        parameters[name] = _pack_weighting(parameters[name])
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None  # a generator's state is not a setting; what was drawn is saved
-    if "ledger" in parameters:
-        parameters["ledger"] = parameters["ledger"] is not False  # where a key is, is not for others to know
+    if parameters.pop("ledger", False) is not False:
+        parameters["ledger"] = True  # where a key is, is not for others to know
     if (backbone := parameters.pop("backbone", None)) is not None:
         parameters["backbone"] = backbone if isinstance(backbone, str) else {"object": type(backbone).__name__}
     learner = getattr(classifier, "_learner", None)
@@ -130,11 +130,12 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
         "backbone": state.inputs.backbone_,
-        "history": state.inputs.history_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
     }
+    if state.inputs.history_ is not None:
+        header["learned"]["history"] = state.inputs.history_
     if state.ledger is not None:
         header["learned"]["ledger"] = state.ledger.header()
         arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}
@@ -161,10 +162,13 @@ def _unpack(
         )
     if "weighting" in parameters:
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
+    if parameters.get("priors") is not None:
+        parameters["priors"] = _unpack_weighting(parameters["priors"], None)
     fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
     unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
-        parameters["expansion"] = unfitted
+        is_default = isinstance(unfitted, AutoBuffer) and unfitted.random_state is None
+        parameters["expansion"] = "auto" if is_default else unfitted
     if isinstance(packed := parameters.get("backbone"), dict):
         if backbone is None:
             raise FileError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -19,8 +20,10 @@ from aircl.classifiers.snapshot import Snapshot
 from aircl.engine import Learner, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.engine.labels import Labels
+from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
+from aircl.expansion import AutoBuffer
 from aircl.expansion.tensors import on_cpu
 
 
@@ -64,6 +67,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         """Return what is applied to X first, not fitted yet, or None."""
         return getattr(self, "expansion", None)
 
+    def _adjusted(self, solved: Solved) -> Solved:
+        """Return a solution with what parameters change about it without solving."""
+        return solved
+
     def _class_weights(self, count: Array, labels: Array) -> Array:
         """Return the weight of every class, unscaled, for statistics that fold phases."""
         return np.ones(len(count))
@@ -81,7 +88,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
 
     def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
-        width = max(X.shape[1], getattr(inputs.expansion_, "n_components", 0) or 0)
+        width: int = max(X.shape[1], getattr(inputs.expansion_, "_n_features_out", 0))
+        if sparse.issparse(X) and isinstance(inputs.expansion_, AutoBuffer):  # what is never dense takes no room
+            width = inputs.expansion_._n_features_out
         size = max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
         for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))
@@ -320,13 +329,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             getattr(solved.solution, "temperature", None)  # once it is made, nothing is left to be computed
         alone = object.__new__(type(self))
         alone.__dict__.update(self.get_params(deep=False))
-        return Snapshot(alone, solved)
+        return Snapshot(alone, self._adjusted(solved))
 
     def _current(self, attribute: str | None = None) -> Snapshot:
         """Return a predictor of the state as it is now."""
         self._require_learned(attribute)
         self._check_parameters()
-        return Snapshot(self, self._learner.solved(self._rule()))
+        return Snapshot(self, self._adjusted(self._learner.solved(self._rule())))
 
     def _solution(self, attribute: str | None = None) -> Any:
         return self._current(attribute).solution

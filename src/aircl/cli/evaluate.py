@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aircl.cli.console import Reading, print_json, print_rich, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, take_backbone, take_feature_names, whole
+from aircl.cli.modelfile import label_kind, load_fitted, set_priors, take_backbone, take_feature_names, whole
 from aircl.cli.options import (
     BATCH_ROWS,
     BatchRows,
@@ -19,6 +19,7 @@ from aircl.cli.options import (
     Json,
     Label,
     ModelPath,
+    PriorsOption,
     Quiet,
     Text,
 )
@@ -26,6 +27,7 @@ from aircl.cli.sources import Asked, open_sources
 from aircl.storage.text import visible
 
 if TYPE_CHECKING:
+    from aircl.classifiers.analytic import AnalyticClassifier
     from aircl.data.arrays import Batch
 
 
@@ -38,12 +40,15 @@ class ClassScore:
     label : str, int or bool
     training_count : float
     rows, correct : int
+    expected : float or None
+        The recall that the model expects, if it does.
     """
 
     label: Any
     training_count: float
     rows: int = 0
     correct: int = 0
+    expected: float | None = None
 
     @property
     def recall(self) -> float:
@@ -69,22 +74,28 @@ def evaluate(
     image: Image = None,
     id_: Id = None,
     device: Device = None,
+    priors: PriorsOption = None,
     batch: BatchRows = BATCH_ROWS,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare predictions with labels: accuracy, class-balanced accuracy, and the recall of every class."""
+    """Compare predictions with labels: accuracy, class-balanced accuracy, and the recall of every class.
+
+    Beside what was measured stands what a calibrated model expects of new rows, from its statistics alone.
+    """
     import numpy as np
 
     from aircl.data.arrays import agree_on_labels
 
     classifier = load_fitted(model)
+    set_priors(classifier, priors)
     names = take_feature_names(classifier)
     asked = Asked(label, features, None, id_, tuple(text or ()), image, names)
     sources = open_sources(files, asked, classifier, device=device).sources
     take_backbone(classifier)
     kind = agree_on_labels(sources, label_kind(classifier))
     reading = Reading(sources, quiet)
+    expected = expected_recalls(classifier)
     counts = dict(zip(classifier.classes_.tolist(), classifier.class_count_.tolist(), strict=True))
     scores: dict[Any, ClassScore] = {}
 
@@ -93,7 +104,7 @@ def evaluate(
         labels, place = np.unique(np.asarray(part.y), return_inverse=True)
         rows, correct = np.bincount(place), np.bincount(place[right], minlength=len(labels))
         for truth, n, hits in zip(labels.tolist(), rows.tolist(), correct.tolist(), strict=True):
-            score = scores.setdefault(truth, ClassScore(truth, counts.get(truth, 0.0)))
+            score = scores.setdefault(truth, ClassScore(truth, counts.get(truth, 0.0), expected=expected.get(truth)))
             score.rows += n
             score.correct += hits
 
@@ -112,14 +123,27 @@ def evaluate(
     reading.finish("Evaluated", "")
 
 
+def expected_recalls(classifier: AnalyticClassifier) -> dict[Any, float]:
+    """Return the recall that a model expects of each class; nothing if it is not calibrated, or knows no scatter."""
+    if not classifier.calibrate:
+        return {}
+    recalls = zip(classifier.classes_.tolist(), classifier.expected_accuracy().per_class.tolist(), strict=True)
+    return {label: recall for label, recall in recalls if recall == recall}
+
+
 def summarise(scores: Sequence[ClassScore]) -> dict[str, Any]:
     """Return accuracy, class-balanced accuracy, the recall of head, middle and tail, and of every class."""
     rows = sum(score.rows for score in scores)
+    # Of classes that were never learned, none is expected to be recognised.
+    expects = any(score.expected is not None for score in scores)
+    of_class = {score.label: score.expected or 0.0 for score in scores}
     groups = {name: [score.recall for score in scores if score.group == name] for name in GROUPS}
     return {
         "rows": rows,
         "accuracy": sum(score.correct for score in scores) / rows,
         "balanced_accuracy": _mean([score.recall for score in scores]),
+        "expected_accuracy": sum(score.rows * of_class[score.label] for score in scores) / rows if expects else None,
+        "expected_balanced_accuracy": _mean(list(of_class.values())) if expects else None,
         "groups": {
             name: {"training_count": GROUPS[name], "classes": len(recalls), "recall": _mean(recalls)}
             for name, recalls in groups.items()
@@ -130,6 +154,7 @@ def summarise(scores: Sequence[ClassScore]) -> dict[str, Any]:
                 "training_count": whole(score.training_count),
                 "rows": score.rows,
                 "recall": score.recall,
+                "expected_recall": of_class[score.label] if expects else None,
             }
             for score in scores
         ],
@@ -150,15 +175,20 @@ def show(result: dict[str, Any]) -> None:
         recall = "-" if group["recall"] is None else f"{100 * group['recall']:.1f}"
         overall.add_row(name, group["training_count"], str(group["classes"]), recall)
     by_class = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("class", "training count", "rows", "recall %"):
+    expects = result["expected_accuracy"] is not None
+    for column in ("class", "training count", "rows", "recall %", *["expected %"] * expects):
         by_class.add_column(column, justify="left" if column == "class" else "right")
     for score in result["classes"]:
         count, rows = f"{score['training_count']:.10g}", str(score["rows"])
-        by_class.add_row(Text(visible(score["label"])), count, rows, f"{100 * score['recall']:.1f}")
+        recalls = [score["recall"], *[score["expected_recall"]] * expects]
+        by_class.add_row(Text(visible(score["label"])), count, rows, *(f"{100 * recall:.1f}" for recall in recalls))
     lines = (
         f"accuracy                 {100 * result['accuracy']:5.1f} %  ({result['rows']:,} rows)\n"
         f"class-balanced accuracy  {100 * result['balanced_accuracy']:5.1f} %"
     )
+    if expects:
+        first, second = result["expected_accuracy"], result["expected_balanced_accuracy"]
+        lines += f"\nexpected by the model     {100 * first:5.1f} %, class-balanced {100 * second:.1f} %"
     print_rich(Group(Text(lines), overall, by_class))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # More rows than this, nobody reads; and drawing a table takes longer than making one.
 MOST_CLASSES = 2000
+# Classes and pairs that are expected to go wrong most often.
+WORST = 8
 
 
 @reports_problems
@@ -66,10 +69,14 @@ def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str
         "bytes": int(classifier.nbytes_) if fitted else 0,
         "lineage": len(learned.get("lineage", ())),
         "rows": row_count(classifier),
+        "priors": dict(classifier.priors) if isinstance(classifier.priors, Mapping) else classifier.priors,
+        "expected": None,
         "ledger": _ledger(classifier),
         "history": learned.get("history") or [],
         "classes": [],
     }
+    if fitted and classifier.calibrate:
+        contents["expected"] = expected(classifier)
     if fitted:
         columns = (classifier.classes_, classifier.class_count_, classifier.class_weight_)
         contents["classes"] = [
@@ -77,6 +84,23 @@ def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str
             for label, count, weight in zip(*(column.tolist() for column in columns), strict=True)
         ]
     return contents
+
+
+def expected(classifier: AnalyticClassifier) -> dict[str, Any] | None:
+    """Return the accuracy to expect, worst classes first, and the pairs most confused; None if nothing is known."""
+    found = classifier.expected_accuracy()
+    if found.overall != found.overall:
+        return None
+    recalls = zip(classifier.classes_.tolist(), found.per_class.tolist(), strict=True)
+    worst = sorted((pair for pair in recalls if pair[1] == pair[1]), key=lambda pair: pair[1])
+    return {
+        "accuracy": found.overall,
+        "classes": [{"label": label, "recall": recall} for label, recall in worst],
+        "confusions": [
+            {"label": label, "taken_for": other, "share": share}
+            for label, other, share in found.confusions[:MOST_CLASSES]
+        ],
+    }
 
 
 def show(path: str, contents: dict[str, Any]) -> None:
@@ -96,7 +120,34 @@ def show(path: str, contents: dict[str, Any]) -> None:
     for row in contents["classes"][:MOST_CLASSES]:
         classes.add_row(Text(visible(row["label"])), f"{row['count']:.10g}", f"{row['weight']:.4g}")
     more = len(contents["classes"]) - MOST_CLASSES
-    print_rich(Group(table, classes, *([Text(f"and {more:,} more; --json has all.")] if more > 0 else [])))
+    print_rich(
+        Group(
+            table,
+            *expected_tables(contents["expected"]),
+            classes,
+            *([Text(f"and {more:,} more; --json has all.")] if more > 0 else []),
+        )
+    )
+
+
+def expected_tables(found: dict[str, Any] | None) -> list[Any]:
+    """Return the classes that are expected to be recognised least, and the pairs most confused, as tables."""
+    if found is None:
+        return []
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    worst = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("least recognised", "expected %", "most often taken for", "expected % "):
+        worst.add_column(column, justify="right" if "%" in column else "left")
+    pairs = found["confusions"][:WORST]
+    for i, entry in enumerate(found["classes"][:WORST]):
+        pair = pairs[i] if i < len(pairs) else None
+        names = "" if pair is None else f"{visible(pair['label'])} -> {visible(pair['taken_for'])}"
+        share = "" if pair is None else f"{100 * pair['share']:.1f}"
+        worst.add_row(Text(visible(entry["label"])), f"{100 * entry['recall']:.1f}", Text(names), share)
+    return [worst]
 
 
 def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
@@ -131,6 +182,9 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
         for key in (ledger or {"keys": ()})["keys"]
     )
     chosen = "not chosen yet" if gamma["value"] is None else f"{gamma['value']:.4g}"
+    expects = []
+    if contents["expected"] is not None:
+        expects = [("expected", f"{100 * contents['expected']['accuracy']:.1f} % of new rows are right")]
     return [
         ("model", path),
         ("class", f"{contents['class']} (format {contents['format']})"),
@@ -138,6 +192,8 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
         ("features", features),
         ("gamma", chosen + (" (auto)" if gamma["parameter"] == "auto" else "")),
         ("weighting", f"{contents['weighting']}, scale {contents['scale']}"),
+        ("priors", "by label" if isinstance(contents["priors"], dict) else contents["priors"] or "as weighted"),
+        *expects,
         ("rows", f"{contents['rows']:,.10g} of {len(contents['classes'])} classes"),
         ("lineage", f"{contents['lineage']} learner{'s' * (contents['lineage'] != 1)}"),
         *([] if ledger is None else [("ledger", f"{ledger['rows']:,} rows by {ledger['by']}, {keys}")]),

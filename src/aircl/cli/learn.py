@@ -18,6 +18,8 @@ from aircl.cli.modelfile import (
     give_feature_names,
     label_kind,
     load_model,
+    read_priors,
+    set_priors,
     take_backbone,
     take_feature_names,
     write_model,
@@ -33,6 +35,7 @@ from aircl.cli.options import (
     Json,
     Label,
     ModelOutput,
+    PriorsOption,
     Quiet,
     SampleWeight,
     Text,
@@ -113,12 +116,26 @@ def learn(
             show_default="inverse",
         ),
     ] = None,
+    priors: PriorsOption = None,
     scale: Annotated[Scale | None, typer.Option(help="Scale of the class weights.", show_default="mean")] = None,
     memory_limit: Annotated[
         str | None, typer.Option(metavar="SIZE", help="What the per-class store may take, such as 4GB.")
     ] = None,
     expand: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Expand the features to N random ReLU features.")
+        str | None,
+        typer.Option(
+            metavar="auto|none|N",
+            help="Expand the features to N random ReLU features; auto: as many as their width calls for.",
+            show_default="auto",
+        ),
+    ] = None,
+    calibrate: Annotated[
+        bool | None,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Add an intercept and calibrate probabilities, from the statistics alone.",
+            show_default="calibrate",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", min=0, help="Seed of the expansion.", show_default="0")
@@ -188,24 +205,27 @@ def learn(
         "weighting": number_or_word("--weighting", weighting, WEIGHTINGS),
         "scale": scale,
         "memory_limit": memory_limit,
+        "calibrate": calibrate,
     }
     settings = {name: value for name, value in settings.items() if value is not None}
+    width = width_or_word(expand)
     check_ledger_usage(ledger, ledger_key, on_duplicate, replaced, engine)
     if append is None:
-        check_usage(method, settings, expand, seed)
+        check_usage(method, settings, width, seed)
     elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
         options = ", ".join(f"--{name}" for name in fixed)
         raise typer.BadParameter(
             f"the model has been given its own {options} when it was begun.", param_hint="--append"
         )
 
+    read_priors(priors)  # what cannot be read is said before anything is learned
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
     from aircl.data.arrays import agree_on_labels
 
     with changing(output, [] if append is None else [append], quiet):
-        model = new_model(method, settings, expand, seed) if append is None else load_model(append)
+        model = new_model(method, settings, width, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
         use_key(model, ledger, ledger_key)
@@ -233,6 +253,7 @@ def learn(
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
+        set_priors(model, priors)
         give_backbone(model, opened)
         if statistics_only and note is not None:
             record(model, "learned", note=note)  # the names of files are not for those who merge it
@@ -260,27 +281,38 @@ def learn(
             }
         )
     chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
-    said_known = f", {known:,} rows known before" if (known := command.known(reading.rows)) else ""
+    said_known = f", {known:,} of them known before" if (known := command.known(reading.rows)) else ""
     reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
 
 
-def check_usage(method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None) -> None:
+def width_or_word(text: str | None) -> str | int | None:
+    """Return the width of the expansion, or the word that stands for it; what is neither is wrong usage."""
+    if text in (None, "auto", "none"):
+        return text
+    assert text is not None
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither auto, none nor a width such as 2000.", param_hint="--expand")
+    return int(text)
+
+
+def check_usage(method: Method | None, settings: dict[str, Any], expand: str | int | None, seed: int | None) -> None:
     """Refuse options of a new model that contradict each other."""
     if method == "acil" and (wrong := [name for name in ("weighting", "scale") if name in settings]):
         raise typer.BadParameter(f"ACIL weighs all samples alike and has no --{wrong[0]}.", param_hint="--method")
-    if seed is not None and expand is None:
-        raise typer.BadParameter("it is the seed of --expand, which is not given.", param_hint="--seed")
+    if seed is not None and expand == "none":
+        raise typer.BadParameter("it is the seed of the expansion, and --expand none has none.", param_hint="--seed")
 
 
 def new_model(
-    method: Method | None, settings: dict[str, Any], expand: int | None, seed: int | None
+    method: Method | None, settings: dict[str, Any], expand: str | int | None, seed: int | None
 ) -> AnalyticClassifier:
     """Return a classifier that has learned nothing. Expansions have a fixed seed, so that such models can be merged."""
     from aircl import ACILClassifier, AIRClassifier, RandomReLU
 
-    expansion = None if expand is None else RandomReLU(expand, random_state=seed or 0)
     cls = ACILClassifier if method == "acil" else AIRClassifier
-    return cls(**settings, expansion=expansion)
+    if isinstance(expand, int):
+        return cls(**settings, expansion=RandomReLU(expand, random_state=seed or 0))
+    return cls(**settings, expansion=None if expand == "none" else "auto", random_state=seed)
 
 
 def _given(**options: Any) -> list[str]:

@@ -36,6 +36,30 @@ def load_fitted(path: Path) -> AnalyticClassifier:
     return model
 
 
+def read_priors(text: str | None) -> Any:
+    """Return priors as the classifiers take them: a word, or what a .json file says by label."""
+    if text is None or text in ("equal", "count"):
+        return text
+    path = Path(text)
+    if path.suffix.lower() != ".json":
+        raise typer.BadParameter(f"{text!r} is neither equal, count nor a .json file.", param_hint="--priors")
+    from aircl.storage.records import check, parse_json
+
+    priors = parse_json(path.read_bytes(), str(path))
+    check(priors, dict[str, float], str(path))
+    return priors
+
+
+def set_priors(model: AnalyticClassifier, text: str | None) -> None:
+    """Give a model the priors that are asked for, if any; labels in a file are texts, those of the model its own."""
+    priors = read_priors(text)
+    if isinstance(priors, dict):
+        own = {str(label): label for label in model.classes_.tolist()}
+        priors = {own.get(label, label): value for label, value in priors.items()}
+    if priors is not None:
+        model.set_params(priors=priors)
+
+
 def take_feature_names(model: AnalyticClassifier) -> tuple[str, ...] | None:
     """Return the model's feature names and take them off it.
 

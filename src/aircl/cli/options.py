@@ -56,6 +56,15 @@ Id = Annotated[
 SampleWeight = Annotated[
     str | None, typer.Option("--sample-weight", metavar="COL", help="Column or array of sample weights.")
 ]
+PriorsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--priors",
+        metavar="equal|count|FILE",
+        help="How often classes are expected among new rows: alike, as often as learned, or a .json of numbers.",
+        show_default="as the model says",
+    ),
+]
 BatchRows = Annotated[int, typer.Option("--batch", metavar="ROWS", min=1, help="Rows held in memory at a time.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

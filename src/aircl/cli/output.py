@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -34,10 +35,11 @@ def write_figure(figure: Figure, path: Path, mark: str) -> None:
         figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": mark} if kind == "png" else None)
 
 
-class Predictions(ABC):
-    """Takes predictions batch by batch.
+@dataclass(frozen=True)
+class Columns:
+    """What is written of every row.
 
-    Parameters
+    Attributes
     ----------
     classes : array of shape (C,)
         The order of the columns of probabilities.
@@ -45,19 +47,42 @@ class Predictions(ABC):
         Whether probabilities, and true labels, come with the predictions.
     id_name : str or None
         What the names of rows are called, if they have some.
+    more : mapping of str to {"label", "number", "text"}
+        Further columns, and what is in them.
+    """
+
+    classes: Array
+    proba: bool
+    labelled: bool
+    id_name: str | None
+    more: Mapping[str, str]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What is in each column, in order."""
+        names = {} if self.id_name is None else {self.id_name: "text"}
+        truth = {"label": "label"} if self.labelled else {}
+        proba = {f"p_{label}": "number" for label in self.classes.tolist() * self.proba}
+        return {**names, "prediction": "label", **truth, **self.more, **proba}
+
+
+class Predictions(ABC):
+    """Takes predictions batch by batch.
+
+    Parameters
+    ----------
+    columns : Columns
 
     Attributes
     ----------
-    columns : list of str
     changed : int
         How many cells were written with a ' in front, so that they are not taken for formulas.
     """
 
     changed = 0
 
-    def __init__(self, classes: Array, proba: bool, labelled: bool, id_name: str | None) -> None:
-        self.columns = [] if id_name is None else [id_name]
-        self.columns += ["prediction"] + ["label"] * labelled + [f"p_{label}" for label in classes.tolist()] * proba
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -66,65 +91,67 @@ class Predictions(ABC):
     def __exit__(self, *problem: Any) -> None:
         self._stack.__exit__(*problem)
 
-    @abstractmethod
     def write(
-        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
+        self,
+        prediction: Array,
+        label: Array | None,
+        proba: Array | None,
+        ids: Sequence[str] | None,
+        more: Mapping[str, Array],
     ) -> None:
-        """Add a batch."""
+        """Add a batch; labels that are withheld are masked."""
+        names = [] if self.columns.id_name is None else [np.array(ids or [], dtype=str)]
+        truth = [label] if self.columns.labelled and label is not None else []
+        self._write([*names, prediction, *truth, *more.values(), *([] if proba is None else proba.T)])
+
+    @abstractmethod
+    def _write(self, cells: list[Array]) -> None:
+        """Add a batch, column by column."""
 
 
 class Lines(Predictions):
-    """Standard output: one label a line; with probabilities or names, comma-separated values under a header.
+    """Standard output: one label a line; with more than that, comma-separated values under a header.
 
     Parameters
     ----------
-    classes : array of shape (C,)
-    proba : bool
+    columns : Columns
     raw : bool
         Whether labels are written as they are.
-    id_name : str or None
     """
 
-    def __init__(self, classes: Array, proba: bool, raw: bool, id_name: str | None = None) -> None:
-        super().__init__(classes, proba, False, id_name)
+    def __init__(self, columns: Columns, raw: bool) -> None:
+        super().__init__(replace(columns, labelled=False))
         self._show: Callable[[Any], str] = str if raw else visible
-        self._table = _Table(sys.stdout, list(map(self._show, self.columns)), raw) if len(self.columns) > 1 else None
+        kinds = self.columns.kinds
+        self._table = None
+        if len(kinds) > 1:
+            self._table = _Table(sys.stdout, list(map(self._show, kinds)), list(kinds.values()), raw)
 
-    def write(
-        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
-    ) -> None:
-        """Print a batch."""
+    def _write(self, cells: list[Array]) -> None:
         if self._table is not None:
-            self.changed += self._table.write(prediction, None, proba, ids, self._show)
+            self.changed += self._table.write(cells, self._show)
         else:
-            sys.stdout.writelines(f"{self._show(value)}\n" for value in prediction.tolist())
+            sys.stdout.writelines(f"{self._show(value)}\n" for value in cells[0].tolist())
 
 
 class CsvFile(Predictions):
     """A csv file."""
 
-    def __init__(
-        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
-    ) -> None:
-        super().__init__(classes, proba, labelled, id_name)
+    def __init__(self, path: Path, columns: Columns, raw: bool) -> None:
+        super().__init__(columns)
         temporary = self._stack.enter_context(replacing(path))
         file = self._stack.enter_context(temporary.open("w", newline="", encoding="utf-8"))
-        self._table = _Table(file, self.columns, raw)
+        self._table = _Table(file, list(columns.kinds), list(columns.kinds.values()), raw)
 
-    def write(
-        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
-    ) -> None:
-        """Add a batch."""
-        self.changed += self._table.write(prediction, label, proba, ids)
+    def _write(self, cells: list[Array]) -> None:
+        self.changed += self._table.write(cells)
 
 
 class ParquetFile(Predictions):
     """A parquet file."""
 
-    def __init__(
-        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
-    ) -> None:
-        super().__init__(classes, proba, labelled, id_name)
+    def __init__(self, path: Path, columns: Columns, raw: bool) -> None:
+        super().__init__(columns)
         try:
             import pyarrow
             from pyarrow.parquet import ParquetWriter
@@ -133,54 +160,44 @@ class ParquetFile(Predictions):
                 f"writing {path} needs pyarrow. Install it: pip install 'aircl[parquet]', or write .csv or .npz."
             ) from None
         self._arrow = pyarrow
-        label_type = pyarrow.array(classes[:0]).type
-        n_labels = 1 + labelled
-        types = [pyarrow.string()] * (id_name is not None) + [label_type] * n_labels
-        types += [pyarrow.float64()] * (len(self.columns) - len(types))
-        self._schema = pyarrow.schema(list(zip(self.columns, types, strict=True)))
+        label = pyarrow.array(columns.classes[:0]).type
+        types = {"label": label, "number": pyarrow.float64(), "text": pyarrow.string()}
+        self._schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.kinds.items()])
         temporary = self._stack.enter_context(replacing(path))
         self._writer = self._stack.enter_context(ParquetWriter(temporary, self._schema))
 
-    def write(
-        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
-    ) -> None:
-        """Add a batch."""
-        columns: list[Any] = [] if ids is None else [ids]
-        columns += [prediction] + ([] if label is None else [label]) + ([] if proba is None else list(proba.T))
+    def _write(self, cells: list[Array]) -> None:
+        columns = [column.tolist() if np.ma.isMA(column) else column for column in cells]
         arrays = [self._arrow.array(column, type_) for column, type_ in zip(columns, self._schema.types, strict=True)]
         self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
 
 
 class NpzFile(Predictions):
-    """An npz file with the arrays `prediction`, `label`, `proba`, `id` and `classes`, held in memory until the end."""
+    """An npz file with the arrays `prediction`, `label`, `proba`, `id` and `classes`, held in memory until the end.
 
-    def __init__(
-        self, path: Path, classes: Array, proba: bool, labelled: bool, raw: bool, id_name: str | None = None
-    ) -> None:
-        super().__init__(classes, proba, labelled, id_name)
-        self._path, self._classes = path, classes
-        self._parts: dict[str, list[Array]] = {"prediction": [classes[:0]]}
-        if labelled:
-            self._parts["label"] = [classes[:0]]
-        if proba:
-            self._parts["proba"] = [np.zeros((0, len(classes)))]
-        if id_name is not None:
-            self._parts["id"] = [np.array([], dtype=str)]
+    Arrays have no cells without a value: `prediction` has labels that are withheld too, and `reason` tells which.
+    """
 
-    def write(
-        self, prediction: Array, label: Array | None, proba: Array | None, ids: Sequence[str] | None = None
-    ) -> None:
-        """Keep a batch."""
-        names = None if ids is None else np.array(ids, dtype=str)
-        for name, part in (("prediction", prediction), ("label", label), ("proba", proba), ("id", names)):
-            if part is not None:
-                self._parts[name].append(part)
+    def __init__(self, path: Path, columns: Columns, raw: bool) -> None:
+        super().__init__(columns)
+        self._path = path
+        self._batches: list[list[Array]] = []
+
+    def _write(self, cells: list[Array]) -> None:
+        self._batches.append([np.ma.getdata(column) for column in cells])
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None:
-            arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+            classes, kinds = self.columns.classes, self.columns.kinds
+            empty = {"label": classes[:0], "number": np.zeros(0), "text": np.zeros(0, dtype="U1")}
+            parts = zip(*([empty[kind] for kind in kinds.values()], *self._batches), strict=True)
+            arrays = dict(zip(kinds, map(np.concatenate, parts), strict=True))
+            if self.columns.id_name is not None:
+                arrays = {"id": arrays.pop(self.columns.id_name), **arrays}
+            if self.columns.proba:
+                arrays["proba"] = np.stack([arrays.pop(f"p_{label}") for label in classes.tolist()], axis=1)
             with replacing(self._path) as temporary:
-                write_arrays(temporary, {"classes": self._classes, **arrays})
+                write_arrays(temporary, {"classes": classes, **arrays})
 
 
 OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
@@ -193,32 +210,22 @@ OUTPUTS: dict[str, type[CsvFile] | type[ParquetFile] | type[NpzFile]] = {
 class _Table:
     """Comma-separated values under a header."""
 
-    def __init__(self, file: TextIO, columns: list[str], raw: bool) -> None:
-        self._raw = raw
+    def __init__(self, file: TextIO, columns: list[str], kinds: list[str], raw: bool) -> None:
+        self._raw, self._kinds = raw, kinds
         self._writer = csv.writer(file, lineterminator="\n")
         self._writer.writerow(columns)
 
-    def write(
-        self,
-        prediction: Array,
-        label: Array | None,
-        proba: Array | None,
-        ids: Sequence[str] | None = None,
-        show: Callable[[Any], Any] = lambda cell: cell,
-    ) -> int:
+    def write(self, cells: list[Array], show: Callable[[Any], Any] = lambda cell: cell) -> int:
         """Add rows, and return how many cells were changed."""
-        columns = [] if ids is None else [list(ids)]
-        columns.append(prediction.tolist())
-        if label is not None:
-            columns.append(label.tolist())
-        changed = 0
-        if not self._raw and (ids is not None or prediction.dtype.kind == "U"):
-            plain = [[show(cell) if isinstance(cell, str) else cell for cell in column] for column in columns]
-            columns = [list(map(table_cell, column)) for column in plain]
-            changed = sum(
-                a != b for old, new in zip(plain, columns, strict=True) for a, b in zip(old, new, strict=True)
-            )
-        if proba is not None:
-            columns += [[f"{value:.6g}" for value in column] for column in proba.T.tolist()]
+        changed, columns = 0, []
+        for column, kind in zip(cells, self._kinds, strict=True):
+            values = column.tolist()
+            if kind == "number":
+                values = [f"{value:.6g}" for value in values]
+            elif not self._raw and column.dtype.kind == "U":
+                plain = [None if value is None else show(value) for value in values]
+                values = [None if value is None else table_cell(value) for value in plain]
+                changed += sum(a != b for a, b in zip(plain, values, strict=True))
+            columns.append(values)
         self._writer.writerows(zip(*columns, strict=True))
         return changed

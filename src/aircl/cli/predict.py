@@ -10,8 +10,19 @@ import typer
 
 from aircl.cli.console import Reading, reports_problems, say
 from aircl.cli.export import load_predictor
-from aircl.cli.modelfile import label_kind, take_backbone, take_feature_names
-from aircl.cli.options import BATCH_ROWS, FILES_HELP, BatchRows, Device, Features, Id, Image, Quiet, Text
+from aircl.cli.modelfile import label_kind, set_priors, take_backbone, take_feature_names
+from aircl.cli.options import (
+    BATCH_ROWS,
+    FILES_HELP,
+    BatchRows,
+    Device,
+    Features,
+    Id,
+    Image,
+    PriorsOption,
+    Quiet,
+    Text,
+)
 from aircl.cli.served import ServedModel
 from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output, is_stdout
@@ -36,6 +47,18 @@ def predict(
     id_: Id = None,
     device: Device = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, one column a class.")] = False,
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0.0, max=1.0, help="No answer where no label is as probable as P."),
+    ] = None,
+    novelty: Annotated[
+        float | None,
+        typer.Option(
+            metavar="A", min=0.0, max=1.0, help="No answer for rows more unlike what was learned than a share A of it."
+        ),
+    ] = None,
+    top: Annotated[int | None, typer.Option(metavar="K", min=1, help="The K most probable labels.")] = None,
+    priors: PriorsOption = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="A .csv, .parquet or .npz file.", show_default="stdout"),
@@ -57,12 +80,16 @@ def predict(
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the label of every row, in the order of the files; rows that have names keep them."""
+    """Predict the label of every row, in the order of the files; rows that have names keep them.
+
+    With --confidence or --novelty, a row may have no answer: an empty cell, with the reason beside it.
+    """
     if server is not None:
         files = [str(model), *(files or [])]
     if not files:
         raise typer.BadParameter("say which files to predict.", param_hint="FILES")
-    from aircl.cli.output import OUTPUTS, Lines, Predictions
+    from aircl.cli.answers import Answers
+    from aircl.cli.output import OUTPUTS, Columns, Lines, Predictions
     from aircl.data.arrays import agree_on_labels
 
     if output is not None and is_stdout(output):
@@ -72,6 +99,12 @@ def predict(
     if output is not None:
         check_output(output, inputs=[model])
     classifier: Any = load_predictor(model) if server is None else ServedModel(server, token)
+    if not hasattr(classifier, "decide") and (confidence, novelty, priors) != (None, None, None):
+        what = f"{model} is an export" if server is None else "a service answers by itself"
+        raise ValueError(f"{what}, which takes no --confidence, --novelty or --priors. Use the model itself.")
+    set_priors(classifier, priors)
+    if confidence is not None and not classifier.calibrate:
+        classifier.set_params(calibrate=True)  # otherwise there is no probability to believe
     asked = Asked(label, features, None, id_, tuple(text or ()), image, take_feature_names(classifier), labelled=False)
     opened = open_sources(files, asked, classifier, device=device)
     sources = opened.sources
@@ -82,22 +115,22 @@ def predict(
     reading = Reading(sources, quiet)
     correct = 0
     classes = classifier.classes_
-    writer: Predictions
-    if output is None:
-        writer = Lines(classes, proba, raw, opened.id_name)
-    else:
-        writer = OUTPUTS[output.suffix.lower()](output, classes, proba, label is not None, raw, opened.id_name)
+    answers = Answers(classifier, confidence, novelty, top)
+    shape = Columns(classes, proba, label is not None, opened.id_name, answers.columns)
+    writer: Predictions = Lines(shape, raw) if output is None else OUTPUTS[output.suffix.lower()](output, shape, raw)
 
     def use(part: Batch) -> None:
         nonlocal correct
-        prediction = classifier.predict(part.X)
+        prediction, more = answers.of(part.X)
         correct += 0 if part.y is None else int((prediction == part.y).sum())
-        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None, part.ids)
+        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None, part.ids, more)
 
     with writer:
         reading.feed(use, batch, kind, show=output is not None or not sys.stdout.isatty())
     if writer.changed and not quiet:
         say(f"Note: {writer.changed:,} cells begin with = + - @ and have a ' in front, unless --raw is given.")
     where = "" if output is None else f", in {output}"
-    accuracy = "" if label is None or not reading.rows else f": {100 * correct / reading.rows:.1f} % agree with {label}"
-    reading.finish("Predicted", accuracy + where)
+    answered = reading.rows - answers.withheld
+    accuracy = "" if label is None or not answered else f": {100 * correct / answered:.1f} % agree with {label}"
+    withheld = f", {answers.withheld:,} without an answer" if "reason" in answers.columns else ""
+    reading.finish("Predicted", withheld + accuracy + where)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack
-from scipy.special import log_ndtr, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 
 from aircl.engine import kernels
 
@@ -139,10 +139,6 @@ class NumpyBackend:
         """Put rows below rows."""
         return np.concatenate(arrays)
 
-    def stack(self, arrays: list[Array]) -> Array:
-        """Put arrays of one shape along a new first axis."""
-        return np.stack(arrays)
-
     # -- numbers --
     def multiply(self, A: Array, factor: float, out: Array) -> None:
         """Write factor A to `out`."""
@@ -159,14 +155,6 @@ class NumpyBackend:
     def exp(self, A: Array) -> Array:
         """Take the exponentials, in place."""
         return np.asarray(np.exp(A, out=A))
-
-    def log(self, A: Array) -> Array:
-        """Return the natural logarithms."""
-        return np.log(A)
-
-    def log_normal_cdf(self, A: Array) -> Array:
-        """Return the logarithms of the standard normal distribution function."""
-        return np.asarray(log_ndtr(A))
 
     def softmax(self, A: Array) -> Array:
         """Return the softmax of every row."""
@@ -220,6 +208,12 @@ class NumpyBackend:
     def symmetric_product(self, A: Array, B: Array) -> Array:
         """Return AB for a symmetric A in its lower form, shape (f, k)."""
         return kernels.symm(A, B)
+
+    def inner_product(self, A: Array, B: Array) -> float:
+        """Return tr(AB) for symmetric matrices in their lower form, summed in float64."""
+        lower = np.tril(B).astype(np.float64, copy=False)
+        lower[np.diag_indices_from(lower)] /= 2.0
+        return 2.0 * float(np.einsum("ij,ij->", A, lower))
 
     def symmetric(self, A: Array) -> Array:
         """Mirror the lower triangle of A into a new, complete symmetric matrix."""
@@ -285,6 +279,11 @@ class NumpyBackend:
     def cholesky_solve(self, L: Array, B: Array) -> Array:
         """Return the solution of LL'W = B, float64."""
         return kernels.potrs(L, B)
+
+    def cholesky_inverse(self, L: Array) -> Array:
+        """Return the inverse of LL', lower, float64."""
+        K, _ = lapack.dpotri(L, lower=1)
+        return np.asarray(K)
 
     def reciprocal_condition(self, A: Array, L: Array) -> float:
         """Return an estimate of the reciprocal condition number of A (lower) with Cholesky factor L."""

@@ -1,28 +1,34 @@
 """Calibrated probabilities from the statistics alone: a test set of scores is simulated, which nobody had to keep.
 
 In the notation of `gamma.py`: S_w is the pooled scatter over n, S = S_w n / (n - C) the unbiased one, and
-h = (sum_y pi_y n_y) tr(K S_w) / (n - C) the leverage of a sample in it. S_y, the covariance of class y, is its own
-scatter over n_y - 1 where the store has it, shrunk to S with the weight (n_y - 1) / (n_y - 1 + 10) on its own. A new
-sample of class y, which W has not seen, has scores with
+h = (sum_y pi_y n_y) tr(K S_w) / (n - C) the leverage of a sample in it. A new sample of class y, which W has not seen,
+has scores with
 
-    mean (1 + t_y) W'm_y - t_y e_y,   t_y = pi_y tr(K S) / (1 - h),   covariance (1 + 1 / n_y) W'S_y W / (1 - h)^2,
+    mean (1 + t_y) W'm_y - t_y e_y,   t_y = pi_y tr(K S) / (1 - h),   covariance (1 + 1 / n_y) V_y / (1 - h)^2,
 
-where 1 / n_y is for what n_y samples leave open of the mean. They are drawn from a multivariate t, whose tails are
-those of features rather than a normal's. An intercept b and a temperature T are what minimises the log-loss of
-softmax((scores + b) / T) on the draws, class y with its weight in the regression, pi_y n_y. How often the draws are
-right is the accuracy to expect: too high where the classes scatter in other directions than S does and little is known
-of their own, in the `shared` and `pooled` stores and for classes of few samples.
+where 1 / n_y is for what n_y samples leave open of the mean. V_y is the scatter of the class's own scores over n_y - 1
+where the store has it, shrunk to D_y W'S W D_y with the weight (n_y - 1) / (n_y - 1 + 10) on its own. D_y is there
+because classes do not scatter alike: the score of a class varies most within the class itself, next in the classes it
+is confused with, and hardly in the others. With p_y the expected scores of class y, as shares, p_z (1 - p_z) has this
+shape, and v_yz is its ratio to the mean over all classes. D_yz^2 = 1 + a (v_yz - 1), so that the mean over classes
+stays W'S W; a from 0 to 1 is what the own variances of the own scores tell, with 10 samples' worth of a = 1/2 in
+addition. So it is 1/2 for `shared` and `pooled`, which know nothing of single classes. a is about 0 for normal classes
+of one covariance, 0.2 to 0.6 for digits, texts and names.
 
-Draws are functions of the statistics and the labels: noise passes through the symmetric root of the covariance, which
-no order and no rotation of a factor changes, and the noise of a pair of classes is a hash of their labels. So order,
-splits, merging and saving change b by what rounding and the optimiser leave, about 1e-5 in float64. Other names for the
-classes are other draws: they permute b but for the noise of the simulation, a few hundredths of the scores' deviation.
+Scores are drawn from a multivariate t with 5 degrees of freedom. Where a class's own score varies 3 times as much in
+the class as in general, features have longer tails than their covariance tells, and the draws have 5/3 of it; where it
+varies alike, they have the covariance; in between, in proportion. An intercept b and a temperature T are what minimises
+the log-loss of softmax((scores + b) / T) on the draws, class y with its weight in the regression, pi_y n_y. How often
+the draws are right is the accuracy to expect.
+
+Nothing is drawn at random: noise is a continuous function of the statistics, it passes through the symmetric root of
+the covariance, and labels take no part in it. So other labels permute b, and order, splits, merging and saving change
+it by what rounding and the optimiser leave, about 1e-5 in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import blake2b
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +41,10 @@ from aircl.engine.solve import solve_ridge
 
 # Score vectors in all, and at least for each class.
 DRAWS, FEWEST_DRAWS = 8192, 16
-# Degrees of freedom of the multivariate t, and of the prior for a class's own covariance.
+# Degrees of freedom of the multivariate t, and of the prior for what is known of a single class.
 TAILS, PRIOR = 5.0, 10.0
+# a, where nothing is known of single classes.
+PRIOR_SHAPE = 0.5
 # Of the mean squared intercept, in units of the scores' deviation.
 PENALTY = 0.01
 # Of the squared 1/T in the same units: where no draw is wrong, the temperature is not 0 nor left to rounding.
@@ -61,15 +69,23 @@ class Calibration:
         The weight of each class in the loss, in sum 1.
     rivals : array of shape (C, r)
         The class itself, and those it was compared with.
-    predicted : array of shape (C, r)
-        The share of a class's draws that is predicted as each of `rivals`.
+    scores : array of shape (C, d, r) or None
+        Simulated scores of new samples of every class, without b. None if nothing is known of any scatter.
     """
 
     b: Array
     temperature: float
     share: Array
     rivals: Array
-    predicted: Array
+    scores: Array | None
+
+    def predicted(self, b: Array) -> Array:
+        """Return the share of a class's draws that is predicted as each of `rivals`, given intercepts b, (C, r)."""
+        if self.scores is None:
+            right = 1.0 if len(self.share) == 1 else np.nan
+            return np.where(np.arange(self.rivals.shape[1]) == 0, right, np.zeros(self.rivals.shape))
+        best = np.argmax(self.scores + b[self.rivals][:, None, :], axis=2)
+        return np.stack([(best == column).mean(axis=1) for column in range(self.rivals.shape[1])], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +106,7 @@ class ExpectedAccuracy:
     >>> from sklearn.datasets import load_digits
     >>> from aircl import AIRClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = AIRClassifier(calibrate=True).fit(X[:900], y[:900])
+    >>> clf = AIRClassifier(expansion=None, calibrate=True).fit(X[:900], y[:900])
     >>> expected = clf.expected_accuracy()
     >>> print(f"{expected.overall:.2f} expected, {clf.score(X[900:], y[900:]):.2f} measured")
     0.91 expected, 0.91 measured
@@ -104,8 +120,29 @@ class ExpectedAccuracy:
     confusions: list[tuple[Any, Any, float]]
 
 
-def calibrate(problem: Problem, W: Array, gamma: float, labels: Array) -> Calibration:
-    """Return intercepts, temperature and expected predictions for the solution W (f, C) of a problem at gamma.
+@dataclass(frozen=True, eq=False)
+class LinearScores:
+    """Scores that are linear in x, and what is different about samples that they were not made of; classes by slot.
+
+    A new sample of class y has the mean scores gain_y W'm_y + offset - drop_y e_y.
+
+    Attributes
+    ----------
+    W : array of shape (f, C), float64
+    offset, gain, drop : arrays of shape (C,)
+    leverage : float
+        h, of a sample in the pooled scatter, below 1.
+    """
+
+    W: Array
+    offset: Array
+    gain: Array
+    drop: Array
+    leverage: float
+
+
+def calibrate(problem: Problem, W: Array, gamma: float) -> Calibration:
+    """Return intercepts, temperature and simulated scores for the solution W (f, C) of a problem at gamma.
 
     Where n - C is not positive there is no scatter and nothing can be told: no intercept, and the temperature is the
     range of the scores of the class means, so that probabilities differ by a factor of e at the most.
@@ -118,18 +155,32 @@ def calibrate(problem: Problem, W: Array, gamma: float, labels: Array) -> Calibr
     more than 1024, classes find half as many in groups of at most 1024, which stand for all in the loss, and the pooled
     scatter stands for their own; then the expected accuracy is too high, and there is no intercept.
     """
+    backend, C, n = problem.backend, len(problem.count), float(problem.count.sum())
+    W, none = backend.double(W), np.zeros(C)
+    if not has_scatter(problem):
+        return calibrate_linear(problem, LinearScores(W, none, none + 1.0, none, 0.0))
+    # tr(K S_w)
+    trace = backend.trace(solve_ridge(problem.G, backend.symmetric(backend.double(problem.within)), gamma))
+    h = min(float(problem.pi @ problem.count) * trace / (n - C), 1.0 - 1e-6)
+    t = problem.pi * trace * (n / (n - C)) / (1.0 - h)
+    return calibrate_linear(problem, LinearScores(W, none, 1.0 + t, t, h))
+
+
+def calibrate_linear(problem: Problem, linear: LinearScores) -> Calibration:
+    """Return intercepts, temperature and simulated scores for any scores that are linear in x."""
     share = problem.pi * problem.count / (problem.pi @ problem.count)
-    noise = Noise(labels)
-    new = unseen_scores(problem, W, gamma, noise)
+    new = unseen_scores(problem, linear, share)
     if new.covariance is None:
-        right = 1.0 if len(share) == 1 else np.nan
-        predicted = np.where(np.arange(new.rivals.shape[1]) == 0, right, np.zeros(new.rivals.shape))
-        return Calibration(np.zeros(len(share)), float(np.ptp(new.mean)) or 1.0, share, new.rivals, predicted)
-    scores = new.mean[:, None, :] + noise.draw(new.covariance, new.rivals)
+        return Calibration(np.zeros(len(share)), float(np.ptp(new.mean)) or 1.0, share, new.rivals, None)
+    scores = new.mean[:, None, :] + draw(new.covariance, new.rivals, new.key)
     b, temperature = fit(scores, new.rivals, new.log_weight, share)
-    best = np.argmax(scores + b[new.rivals][:, None, :], axis=2)
-    predicted = np.stack([(best == column).mean(axis=1) for column in range(scores.shape[2])], axis=1)
-    return Calibration(b, temperature, share, new.rivals, predicted)
+    return Calibration(b, temperature, share, new.rivals, scores.astype(np.float32))
+
+
+def has_scatter(problem: Problem) -> bool:
+    """Tell whether there are several classes, and anything is known of how samples scatter around their means."""
+    C, n = len(problem.count), float(problem.count.sum())
+    return C > 1 and n - C > 1e-9 * n and problem.backend.trace(problem.within) > 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +194,10 @@ class UnseenScores:
     log_weight : array of shape (r,)
         The log of the number of classes that a column stands for.
     mean : array of shape (C, r)
+    ratio : array of shape (C, r)
+        v_yz of the head of this file.
+    key : array of shape (C,)
+        A number that tells classes apart, made of the statistics.
     covariance : array of shape (C, r, r) or None
         None if nothing is known of any scatter.
     """
@@ -150,24 +205,24 @@ class UnseenScores:
     rivals: Array
     log_weight: Array
     mean: Array
-    covariance: Array | None
+    ratio: Array
+    key: Array
+    covariance: Array | None = None
 
 
-def unseen_scores(problem: Problem, W: Array, gamma: float, noise: Noise) -> UnseenScores:
+def unseen_scores(problem: Problem, linear: LinearScores, share: Array) -> UnseenScores:
     """Return the moments that the head of this file states. Cost as `calibrate`, but for the draws."""
     backend, C, n = problem.backend, len(problem.count), float(problem.count.sum())
-    W, means = backend.double(W), backend.double(problem.sums) / backend.asarray(problem.count)[:, None]
-    within = backend.symmetric(backend.double(problem.within))
-    if C == 1 or n - C <= 1e-9 * n or backend.trace(within) <= 0.0:
-        return UnseenScores(*_expected_scores(problem, means, W, np.zeros(C), noise.groups()), None)
-    leverage = backend.trace(solve_ridge(problem.G, within, gamma))  # tr(K S_w)
-    h = min(float(problem.pi @ problem.count) * leverage / (n - C), 1.0 - 1e-6)
-    unbiased = n / (n - C)
-    t = problem.pi * leverage * unbiased / (1.0 - h)
-    rivals, log_weight, mean = _expected_scores(problem, means, W, t, noise.groups())
-    covariance = _covariances(problem, W, within * unbiased, means, rivals)
-    covariance *= ((1.0 + 1.0 / problem.count) / (1.0 - h) ** 2)[:, None, None]
-    return UnseenScores(rivals, log_weight, mean, covariance)
+    means = backend.double(problem.sums) / backend.asarray(problem.count)[:, None]
+    own = backend.to_numpy((means * linear.W.T).sum(1)) + linear.offset  # W_y'm_y
+    key = own / (np.abs(own).max() or 1.0) + np.log(problem.count)
+    new = _expected_scores(problem, linear, means, share, key)
+    if not has_scatter(problem):
+        return new
+    S = backend.symmetric(backend.double(problem.within)) * (n / (n - C))
+    covariance = _covariances(problem, linear.W, S, means, new)
+    covariance *= ((1.0 + 1.0 / problem.count) / (1.0 - linear.leverage) ** 2)[:, None, None]
+    return replace(new, covariance=covariance)
 
 
 def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[Array, float]:
@@ -214,86 +269,119 @@ def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[
     return best[1:] * (unit / best[0]), float(unit / best[0])
 
 
-class Noise:
-    """Normal numbers for every pair of labels: functions of the two alone.
+def draw(covariance: Array, rivals: Array, key: Array) -> Array:
+    """Return draws with mean 0 from multivariate t's of these covariances (C, r, r), shape (C, d, r)."""
+    C = len(rivals)
+    half = max(FEWEST_DRAWS, DRAWS // max(C, 4)) // 2
+    normal = normals(key, np.arange(C), rivals, half)
+    # The chi-squared that makes a t of a normal: one draw in each of `half` equally likely intervals.
+    chi2 = 2.0 * gammaincinv(TAILS / 2.0, (np.arange(half) + 0.5) / half)
+    normal *= np.sqrt((TAILS - 2.0) / chi2)[:, None]
+    noise = normal @ symmetric_roots(covariance)
+    return np.concatenate([noise, -noise], axis=1)  # in pairs, so that their mean is 0
 
-    A key is a hash of a label. The i-th number of the labels with keys k and l is made of the upper bits of
-    p_i k + q_i l + r_i, modulo 2^64.
+
+def normals(key: Array, slots: Array, others: Array, n: int) -> Array:
+    """Return n normal numbers for every class of `slots` (c,) and each of its `others` (c, r), shape (c, n, r).
+
+    The i-th number of classes with keys k and l is the normal quantile of |2 (p_i k + q_i l + r_i mod 1) - 1|: a
+    continuous function of the keys, so that what rounding does to them is all that it does to the numbers.
     """
-
-    def __init__(self, labels: Array) -> None:
-        digests = b"".join(blake2b(str(label).encode(), digest_size=8).digest() for label in labels.tolist())
-        self.key = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-    def groups(self) -> list[Array]:
-        """Return the slots in groups of at most `GROUP` classes, at random."""
-        n_groups, order = -(-len(self.key) // GROUP), np.argsort(self.key, kind="stable")
-        return [order[i::n_groups] for i in range(n_groups)]
-
-    def draw(self, covariance: Array, rivals: Array) -> Array:
-        """Return draws with mean 0 from multivariate t's, shape (C, d, r), for covariances (C, r, r)."""
-        C = len(rivals)
-        half = max(FEWEST_DRAWS, DRAWS // max(C, 4)) // 2
-        p, q, r = np.random.default_rng(0).integers(0, 2**64, (3, half), dtype=np.uint64) | np.uint64(1)
-        own = p * self.key[:, None] + r  # (C, half)
-        bits = own[:, :, None] + q[:, None] * self.key[rivals][:, None, :]
-        normal = ndtri(((bits >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52)  # (C, half, r)
-        # The chi-squared that makes a t of a normal: one draw in each of `half` equally likely intervals.
-        chi2 = 2.0 * gammaincinv(TAILS / 2.0, (np.arange(half) + 0.5) / half)
-        normal *= np.sqrt(TAILS / chi2)[:, None]
-        eigenvalues, V = np.linalg.eigh(covariance)
-        root = (V * np.sqrt(eigenvalues.clip(min=0.0))[:, None, :]) @ V.swapaxes(1, 2)
-        noise = normal @ root
-        return np.concatenate([noise, -noise], axis=1)  # in pairs, so that their mean is 0
+    p, q, r = np.random.default_rng(0).uniform(300.0, 1000.0, (3, n))
+    phase = (p * key[slots, None] + r)[:, :, None] + q[:, None] * key[others][:, None, :]
+    normal: Array = ndtri(np.abs(2.0 * (phase % 1.0) - 1.0).clip(1e-6, 1.0 - 1e-6))
+    return normal
 
 
-def _expected_scores(
-    problem: Problem, means: Array, W: Array, t: Array, groups: list[Array]
-) -> tuple[Array, Array, Array]:
-    """Return the rivals of every class, itself first (C, r), the columns' log weights, the expected scores (C, r)."""
-    backend, C, smallest = problem.backend, len(t), min(len(group) for group in groups)
-    kept = np.arange(smallest)
-    weight = np.full(smallest, max(C - 1.0, 1.0) / max(smallest - 1.0, 1.0))
+def symmetric_roots(covariance: Array) -> Array:
+    """Return the symmetric roots of matrices (c, r, r)."""
+    eigenvalues, V = np.linalg.eigh(covariance)
+    roots: Array = (V * np.sqrt(eigenvalues.clip(min=0.0))[:, None, :]) @ V.swapaxes(1, 2)
+    return roots
+
+
+def _expected_scores(problem: Problem, linear: LinearScores, means: Array, share: Array, key: Array) -> UnseenScores:
+    """Return rivals and expected scores, looking for rivals in groups of classes."""
+    backend, C, n_groups = problem.backend, len(share), -(-len(share) // GROUP)
+    by_key = np.argsort(key, kind="stable")
+    groups = [by_key[i::n_groups] for i in range(n_groups)]
+    smallest = min(len(group) for group in groups)
+    kept, stands_for = np.arange(smallest), max(C - 1.0, 1.0) / max(smallest - 1.0, 1.0)
+    weight = np.full(smallest, stands_for)
     if smallest > MANY_CLASSES:
         first, others = 1 + STRONGEST // (1 + (C > GROUP)), STAND_INS // (1 + (C > GROUP))
         edges = np.linspace(first, smallest, others + 1).round().astype(np.intp)
         kept = np.concatenate([kept[:first], (edges[:-1] + edges[1:]) // 2])
-        weight = weight[0] * np.concatenate([np.ones(first), np.diff(edges)])
+        weight = stands_for * np.concatenate([np.ones(first), np.diff(edges)])
     weight[0] = 1.0
-    rivals, mean = np.empty((C, len(kept)), np.intp), np.empty((C, len(kept)))
+    rivals, (mean, ratio) = np.empty((C, len(kept)), np.intp), np.empty((2, C, len(kept)))
     for group in groups:
-        scores = backend.to_numpy(backend.take(means, group) @ backend.take(W.T, group).T) * (1.0 + t[group, None])
-        scores[np.diag_indices_from(scores)] -= t[group]
+        scores = backend.to_numpy(backend.take(means, group) @ backend.take(linear.W.T, group).T)
+        scores = scores * linear.gain[group, None] + linear.offset[group]
+        own = np.diag_indices_from(scores)
+        scores[own] -= linear.drop[group]
         ranked = -scores
-        ranked[np.diag_indices_from(ranked)] = -np.inf
+        ranked[own] = -np.inf
         columns = np.argsort(ranked, axis=1, kind="stable")[:, kept]
         rivals[group], mean[group] = group[columns], np.take_along_axis(scores, columns, axis=1)
-    return rivals, np.log(weight), mean
+        ratio[group] = np.take_along_axis(_variance_ratios(scores, share[group], stands_for), columns, axis=1)
+    return UnseenScores(rivals, np.log(weight), mean, ratio, key)
 
 
-def _covariances(problem: Problem, W: Array, S: Array, means: Array, rivals: Array) -> Array:
-    """Return W'S_y W among the rivals of every class, shape (C, r, r)."""
-    backend, (C, r) = problem.backend, rivals.shape
+def _variance_ratios(scores: Array, share: Array, stands_for: float) -> Array:
+    """Return v_yz: p (1 - p) with p the scores (c, c) as shares, over its mean over the classes y."""
+    weight = np.full(scores.shape, stands_for)  # a class has itself once among these, each rival for several
+    np.fill_diagonal(weight, 1.0)
+    p = scores.clip(min=0.0) + 1e-9 * np.abs(scores).max() + 1e-300
+    p /= (weight * p).sum(axis=1, keepdims=True)
+    variance = (p * (1.0 - p)).clip(min=1e-12)
+    weight *= share[:, None]
+    ratio: Array = variance * weight.sum(axis=0) / (weight * variance).sum(axis=0)
+    return ratio
+
+
+def _covariances(problem: Problem, W: Array, S: Array, means: Array, new: UnseenScores) -> Array:
+    """Return V_y among the rivals of every class, longer tails included, shape (C, r, r)."""
+    backend, (C, r) = problem.backend, new.rivals.shape
     rows = W.T
     spread, covariance = rows @ S, np.empty((C, r, r))  # W'S
     every = backend.to_numpy(spread @ W) if C <= GROUP else None
-    for y, some in enumerate(rivals):
-        V = backend.take(rows, some)  # W' of the rivals, (r, f)
+    for y, some in enumerate(new.rivals):
         if every is not None:
             covariance[y] = every[np.ix_(some, some)]
         else:
-            covariance[y] = backend.to_numpy(backend.take(spread, some) @ V.T)
-        own = float(problem.count[y]) - 1.0
-        if problem.moments is None or C > GROUP or own <= 1e-9:
-            continue
-        moment, narrow = problem.moments[y], backend.cast(V.T, problem.G.dtype)
-        if moment.packed is None:
-            Z = backend.double(moment.all_rows() @ narrow)
-            second = Z.T @ Z
-        else:
-            second = V @ backend.double(backend.symmetric_product(moment.dense(), narrow))
-        centre = backend.to_numpy(V @ means[y])
-        scatter = backend.to_numpy(second) - float(problem.count[y]) * np.outer(centre, centre)
-        weight = own / (own + PRIOR)
-        covariance[y] = weight * (scatter / own) + (1.0 - weight) * covariance[y]
+            covariance[y] = backend.to_numpy(backend.take(spread, some) @ backend.take(rows, some).T)
+    known = np.zeros(C)  # degrees of freedom of what is known of a class alone
+    if problem.moments is not None and C <= GROUP:
+        known = np.where(problem.count - 1.0 > 1e-9, problem.count - 1.0, 0.0)
+    learned = np.flatnonzero(known).tolist()
+    own = {y: own_scatter(problem, backend.take(rows, new.rivals[y]), means, y) for y in learned}
+
+    excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(C)
+    for y, scatter in own.items():
+        own_ratio[y] = scatter[0, 0] / (known[y] * max(float(covariance[y, 0, 0]), 1e-300))
+    prior = PRIOR * max(float(excess.mean()), 1e-9)
+    told = float(known @ (own_ratio - 1.0)) + PRIOR_SHAPE * prior
+    a = min(max(told / max(float(known @ excess) + prior, 1e-9), 0.0), 1.0)
+    D = np.sqrt(1.0 + a * (new.ratio - 1.0))
+    covariance *= D[:, :, None] * D[:, None, :]
+    for y, scatter in own.items():
+        covariance[y] = (scatter + PRIOR * covariance[y]) / (known[y] + PRIOR)
+    longer = min(a * max(float(excess.mean()), 0.0) / 2.0, 1.0)
+    covariance *= 1.0 + 2.0 / (TAILS - 2.0) * longer
     return covariance
+
+
+def own_scatter(problem: Problem, V: Array, means: Array, y: int) -> Array:
+    """Return the scatter of a class's own scores, V (r, f) the weights of its rivals, shape (r, r)."""
+    assert problem.moments is not None
+    backend, moment = problem.backend, problem.moments[y]
+    narrow = backend.cast(V.T, problem.G.dtype)
+    if moment.packed is None:
+        Z = backend.double(moment.all_rows() @ narrow)
+        second = Z.T @ Z
+    else:
+        second = V @ backend.double(backend.symmetric_product(moment.dense(), narrow))
+    centre = backend.to_numpy(V @ means[y])
+    scatter: Array = backend.to_numpy(second) - float(problem.count[y]) * np.outer(centre, centre)
+    return scatter

@@ -8,9 +8,11 @@ from math import exp
 from typing import ClassVar
 
 from aircl.engine.air import solve, weigh
-from aircl.engine.backend import Array
+from aircl.engine.backend import Array, backend_of
 from aircl.engine.calibration import Calibration, calibrate
 from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
+from aircl.engine.novelty import Novelty, novelty
+from aircl.engine.priors import log_ratio
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
@@ -53,21 +55,28 @@ class Ridge:
     calibrate: bool = False
     sums_moments: ClassVar[bool] = True
 
+    @property
+    def weighed(self) -> Ridge:
+        """The same but for what no search depends on."""
+        return Ridge(self.gamma, self.weighting, self.scale)
+
     def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
         """Return the weights for what was learned, and the gamma to remember."""
         problem = weigh(state.statistics, self.weighting, self.scale, state.labels.seen)
-        chosen = None
+        chosen, W = None, None
         if self.gamma == "auto":
-            chosen = memory if isinstance(memory, GammaMemory) and memory.is_valid_for(self, state) else None
-            if chosen is None:
-                chosen = GammaMemory.of(self, state, choose_gamma(problem))
+            chosen = memory if isinstance(memory, GammaMemory) and memory.is_near_for(self, state) else None
+            if chosen is None or not chosen.is_valid_for(self, state):
+                path, W = choose_gamma(problem, None if chosen is None else chosen.gamma)
+                chosen = GammaMemory.of(self, state, path)
         gamma = float(self.gamma) if chosen is None else chosen.gamma
-        W, backend, dtype = solve(problem, gamma), problem.backend, problem.space.dtype
-        found = calibrate(problem, W, gamma, state.labels.seen) if self.calibrate else None
+        W, backend, dtype = solve(problem, gamma) if W is None else W, problem.backend, problem.space.dtype
+        found = calibrate(problem, W, gamma) if self.calibrate else None
         solution = RidgeSolution(
             W=backend.cast(W, dtype),
             b=None if found is None else backend.cast(backend.asarray(found.b), dtype),
             pi=problem.pi,
+            count=problem.count,
             gamma=gamma,
             path=None if chosen is None else chosen.path,
             problem=problem,
@@ -83,8 +92,8 @@ class RidgeSolution(LinearSolution):
     Attributes
     ----------
     W : array of shape (f, C)
-    pi : array of shape (C,)
-        Scaled class weights.
+    pi, count : arrays of shape (C,)
+        Scaled class weights, and n_y.
     b : array of shape (C,) or None
         Intercepts, if calibrated.
     gamma : float
@@ -103,14 +112,15 @@ class RidgeSolution(LinearSolution):
     >>> X = np.eye(3)[[0, 1, 2, 2]]
     >>> learner.learn(X, np.array([0, 1, 1, 1]))
     >>> solution = learner.solution(Ridge("auto", "inverse", "mean"))
-    >>> solution.W.shape, solution.pi, len(solution.path.gamma)
-    ((3, 2), array([1.5, 0.5]), 25)
+    >>> solution.W.shape, solution.pi, solution.path.best == solution.gamma
+    ((3, 2), array([1.5, 0.5]), True)
     >>> solution.scorer(np.arange(2))(X).argmax(axis=1)
     array([0, 1, 1, 1])
     """
 
     gamma: float
     pi: Array
+    count: Array
     path: GammaPath | None
     problem: Problem | None
     calibration: Calibration | None = None
@@ -129,6 +139,27 @@ class RidgeSolution(LinearSolution):
             assert self.problem is not None
             error = leave_one_out_error(self.problem, self.gamma)
         return exp(error) / len(self.pi)
+
+    @cached_property
+    def novelty(self) -> Novelty:
+        """How unlike anything learned rows are; as long as the problem is there."""
+        assert self.problem is not None
+        return novelty(self.problem)
+
+    @property
+    def share(self) -> Array:
+        """The share of every class in the loss, in sum 1, shape (C,)."""
+        share: Array = self.pi * self.count / (self.pi @ self.count)
+        return share
+
+    def with_priors(self, probability: Array) -> RidgeSolution:
+        """Return the same for other probabilities of the classes: the odds change by their ratio to `share`."""
+        backend, dtype = backend_of(self.W), self.W.dtype
+        shift = backend.cast(backend.asarray(self.temperature * log_ratio(probability, self.share)), dtype)
+        changed = replace(self, b=shift if self.b is None else self.b + shift)
+        kept = ("temperature", "novelty")
+        changed.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return changed
 
     @property
     def is_released(self) -> bool:
@@ -152,7 +183,7 @@ class GammaMemory:
     Attributes
     ----------
     rule : Ridge
-        With gamma="auto", not calibrated: a search does not depend on that.
+        With gamma="auto", as `Ridge.weighed`.
     gamma : float
     count : float
         Sum of all sample weights.
@@ -188,11 +219,13 @@ class GammaMemory:
     @classmethod
     def of(cls, rule: Ridge, state: State, path: GammaPath) -> GammaMemory:
         """Remember the best gamma of a search in this state."""
-        return cls(
-            replace(rule, calibrate=False), path.best, float(state.count.sum()), state.n_classes, state.epoch, path
-        )
+        return cls(rule.weighed, path.best, float(state.count.sum()), state.n_classes, state.epoch, path)
+
+    def is_near_for(self, rule: Ridge, state: State) -> bool:
+        """Tell whether to search in its vicinity only: the same weighting, no end of a phase."""
+        return (rule.weighed, state.epoch) == (self.rule, self.epoch)
 
     def is_valid_for(self, rule: Ridge, state: State) -> bool:
-        """Tell whether it may stand: the same weighting, no new class, the count not doubled, no end of a phase."""
-        same = (replace(rule, calibrate=False), state.n_classes, state.epoch) == (self.rule, self.n_classes, self.epoch)
+        """Tell whether it may stand: the same weighting, no end of a phase, no new class, the count not doubled."""
+        same = self.is_near_for(rule, state) and state.n_classes == self.n_classes
         return same and bool(state.count.sum() < 2 * self.count)

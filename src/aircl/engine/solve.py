@@ -35,20 +35,39 @@ def solve_ridge(G: Array, B: Array, gamma: float) -> Array:
     Cost O(f^3 / 3 + f^2 C). Rounding in float32 statistics can leave G slightly indefinite; then the eigenvalues
     are clipped at zero, which is the nearest matrix a sum of squares can be.
     """
-    backend = backend_of(G)
-    L = backend.cholesky(G, gamma)
-    if gamma == 0.0:
-        rcond = 0.0 if L is None else backend.reciprocal_condition(G, L)
-        if rcond < len(G) * np.finfo(backend.dtype(G)).eps:
-            raise SingularError(
-                f"gamma=0 needs second moments of full rank, but those of the {len(G)} features are singular "
-                f"(reciprocal condition number {rcond:.1e}). Use gamma > 0 or gamma='auto'."
-            )
-    if L is None:
-        eigenvalues, V = backend.eigh(backend.symmetric(backend.double(G)))
-        W: Array = V @ ((V.T @ B) / (eigenvalues.clip(min=0.0) + gamma)[:, None])
+    return RidgeFactor(G, gamma).solve(B)
+
+
+class RidgeFactor:
+    """G + gamma I, factorised once, as `solve_ridge` needs it."""
+
+    def __init__(self, G: Array, gamma: float) -> None:
+        backend = self._backend = backend_of(G)
+        self._L = backend.cholesky(G, gamma)
+        if gamma == 0.0:
+            rcond = 0.0 if self._L is None else backend.reciprocal_condition(G, self._L)
+            if rcond < len(G) * np.finfo(backend.dtype(G)).eps:
+                raise SingularError(
+                    f"gamma=0 needs second moments of full rank, but those of the {len(G)} features are singular "
+                    f"(reciprocal condition number {rcond:.1e}). Use gamma > 0 or gamma='auto'."
+                )
+        if self._L is None:
+            eigenvalues, self._V = backend.eigh(backend.symmetric(backend.double(G)))
+            self._shrinkage = 1.0 / (eigenvalues.clip(min=0.0) + gamma)[:, None]
+
+    def solve(self, B: Array) -> Array:
+        """Return (G + gamma I)^-1 B for B (f, k), float64. Cost O(f^2 k)."""
+        if self._L is not None:
+            return self._backend.cholesky_solve(self._L, B)
+        W: Array = self._V @ ((self._V.T @ B) * self._shrinkage)
         return W
-    return backend.cholesky_solve(L, B)
+
+    def inverse(self) -> Array:
+        """Return (G + gamma I)^-1, shape (f, f), lower, float64. Cost O(2 f^3 / 3)."""
+        if self._L is not None:
+            return self._backend.cholesky_inverse(self._L)
+        K: Array = self._V @ (self._shrinkage * self._V.T)
+        return K
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

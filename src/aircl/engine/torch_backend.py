@@ -130,10 +130,6 @@ class TorchBackend:
         """Put rows below rows."""
         return torch.cat(arrays)
 
-    def stack(self, arrays: list[Tensor]) -> Tensor:
-        """Put tensors of one shape along a new first axis."""
-        return torch.stack(arrays)
-
     # -- numbers --
     def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
         """Write factor A to `out`."""
@@ -150,15 +146,6 @@ class TorchBackend:
     def exp(self, A: Tensor) -> Tensor:
         """Take the exponentials, in place."""
         return A.exp_()
-
-    def log(self, A: Tensor) -> Tensor:
-        """Return the natural logarithms."""
-        return A.log()
-
-    def log_normal_cdf(self, A: Tensor) -> Tensor:
-        """Return the logarithms of the standard normal distribution function."""
-        log_cdf: Tensor = torch.special.log_ndtr(A)
-        return log_cdf
 
     def softmax(self, A: Tensor) -> Tensor:
         """Return the softmax of every row."""
@@ -207,6 +194,12 @@ class TorchBackend:
     def symmetric_product(self, A: Tensor, B: Tensor) -> Tensor:
         """Return AB for a symmetric A in its lower form, shape (f, k)."""
         return self.symmetric(A) @ B
+
+    def inner_product(self, A: Tensor, B: Tensor) -> float:
+        """Return tr(AB) for symmetric matrices in their lower form, summed in float64."""
+        lower = B.tril().double()
+        lower.diagonal().div_(2.0)
+        return 2.0 * float((A * lower).sum())
 
     def symmetric(self, A: Tensor) -> Tensor:
         """Mirror the lower triangle of A into a new, complete symmetric matrix."""
@@ -281,6 +274,10 @@ class TorchBackend:
     def cholesky_solve(self, L: Tensor, B: Tensor) -> Tensor:
         """Return the solution of LL'W = B, float64."""
         return torch.cholesky_solve(B.double(), L)
+
+    def cholesky_inverse(self, L: Tensor) -> Tensor:
+        """Return the inverse of LL', float64."""
+        return torch.cholesky_inverse(L)
 
     def reciprocal_condition(self, A: Tensor, L: Tensor) -> float:
         """Return the reciprocal condition number of A (lower)."""

@@ -21,7 +21,7 @@ class Acil(AnalyticMethod):
 
     def make(self) -> ACILClassifier:
         """Return ACIL behind the buffer."""
-        return ACILClassifier(self.setup.gamma, expansion=self.buffer)
+        return ACILClassifier(self.setup.gamma, expansion=self.buffer, calibrate=False)
 
 
 @register_method("gacl")
@@ -38,7 +38,7 @@ class AcilRecursive(AnalyticMethod):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._gamma = ACILClassifier(expansion=self.buffer) if setup.gamma == "auto" else None
+        self._gamma = ACILClassifier(expansion=self.buffer, calibrate=False) if setup.gamma == "auto" else None
 
     def make(self) -> RecursiveACILClassifier:
         """Return the recursion. With gamma="auto" it begins with 1, until there is something to choose from."""

@@ -14,7 +14,7 @@ class Air(AnalyticMethod):
     """AIR, exact for every stream: every class's second moment, weighted by 1/count."""
 
     estimator, options = AIRClassifier, ("weighting", "scale", "memory_limit")
-    fixed: ClassVar[dict[str, Any]] = {}
+    fixed: ClassVar[dict[str, Any]] = {"calibrate": False}
 
     def make(self) -> AIRClassifier:
         """Return AIR behind the buffer."""
@@ -23,20 +23,22 @@ class Air(AnalyticMethod):
 
 @register_method("air-calibrated")
 class AirCalibrated(Air):
-    """AIR with an intercept and probabilities that are calibrated, both from the statistics alone."""
+    """`AIRClassifier` with its defaults: its own buffer, and an intercept and calibrated probabilities."""
 
-    fixed: ClassVar[dict[str, Any]] = {"calibrate": True}
+    def make(self) -> AIRClassifier:
+        """Return AIR with the buffer that it chooses, whatever the run says."""
+        return AIRClassifier(self.setup.gamma, random_state=self.setup.seed, **self.setup.options)
 
 
 @register_method("air-shared")
 class AirShared(Air):
     """AIR with one within-class scatter for all classes, in 1/C of the memory."""
 
-    fixed: ClassVar[dict[str, Any]] = {"store": "shared"}
+    fixed: ClassVar[dict[str, Any]] = {"store": "shared", "calibrate": False}
 
 
 @register_method("air-pooled")
 class AirPooled(Air):
     """AIR as in the paper's Algorithm 1, for phases that share no class."""
 
-    fixed: ClassVar[dict[str, Any]] = {"store": "pooled"}
+    fixed: ClassVar[dict[str, Any]] = {"store": "pooled", "calibrate": False}

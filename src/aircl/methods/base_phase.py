@@ -118,6 +118,12 @@ class BasePhaseMethod(AnalyticMethod):
         """Return the regression on one-hot targets."""
         return super().scores(self._classifier.expand(self.features(encoded)))
 
+    def probabilities(self, inputs: Batch) -> tuple[Labels, Floats] | None:
+        """Return what the classifier says of the features; None while the first phase lasts."""
+        if self.trunk is None or not hasattr(self._classifier, "predict_proba"):
+            return None
+        return self._classifier.classes_, self._classifier.predict_proba(self.features(self.encode(inputs)))
+
     def save(self, directory: Path) -> None:
         """Write the classifier, the adapted backbone, and what there is of the first phase."""
         from aircl.methods.gradient.state import write_state

@@ -68,7 +68,7 @@ class Joint(Method):
         if self.options["classifier"] == "air":
             width = self.setup.buffer
             buffer = None if width is None else RandomReLU(width, random_state=self.setup.seed)
-            return AIRClassifier(self.setup.gamma, expansion=buffer).fit(X, y)
+            return AIRClassifier(self.setup.gamma, expansion=buffer, calibrate=False).fit(X, y)
         model = LogisticRegression(
             C=self.options["C"],
             class_weight="balanced" if self.options["balanced"] else None,

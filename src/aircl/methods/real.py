@@ -46,7 +46,7 @@ class Real(BasePhaseMethod):
 
     def make(self) -> ACILClassifier:
         """Return ACIL behind the buffer."""
-        return ACILClassifier(self.setup.gamma, expansion=self.buffer)
+        return ACILClassifier(self.setup.gamma, expansion=self.buffer, calibrate=False)
 
     def check_backbone(self) -> Network:
         """Return the backbone, if it was trained on the base phase: that is the supervised one of the three."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays import DataError, LabelKind
-from aircl.data.arrays.delimited import label_kinds_of, read_label
-from aircl.data.arrays.source import Array, check_id, check_text_label
+from aircl.data.arrays.labels import read_text_label, read_typed_label, text_label_kinds, typed_label_kinds
+from aircl.data.arrays.source import Array, check_id, is_broken
 from aircl.data.arrays.tables import TABLES, Table
 from aircl.data.samples import ImageFiles, Texts
 from aircl.raw.columns import Columns
@@ -93,30 +93,19 @@ class _TableSource(EncodedSource):
         raise NotImplementedError
 
     def _kinds_of(self, place: str, label: Any) -> set[LabelKind]:
-        if not self._table.is_typed:
-            return label_kinds_of(label)
-        if isinstance(label, bool):
-            return {"booleans"}
-        if isinstance(label, int) or (isinstance(label, float) and label.is_integer()):
-            return {"integers"}
-        if isinstance(label, str) and label:
-            return {"strings"}
-        raise DataError(f"{place}: {label!r} is no label. Labels are integers, strings or booleans.")
+        return typed_label_kinds(place, label) if self._table.is_typed else text_label_kinds(label)
 
     def _label(self, place: str, label: Any, kind: LabelKind) -> Any:
-        if not self._table.is_typed:
-            return read_label(place, label, kind)
-        if kind not in self._kinds_of(place, label):
-            raise DataError(f"{place}: the label {label!r} does not fit labels that are {kind}.")
-        return check_text_label(place, label) if kind == "strings" else int(label) if kind == "integers" else label
+        read = read_typed_label if self._table.is_typed else read_text_label
+        return read(place, label, kind)
 
     def _weights(self, places: list[str], cells: tuple[Any, ...]) -> Array:
         weights = []
         for place, cell in zip(places, cells, strict=True):
             try:
                 weights.append(float(cell))
-            except (TypeError, ValueError):
-                raise DataError(f"{place}: the sample weight {cell!r} is not a number.") from None
+            except (TypeError, ValueError, OverflowError):
+                raise DataError(f"{place}: the sample weight {cell!r:.40} is not a number.") from None
         return np.array(weights)
 
 
@@ -151,6 +140,8 @@ class TextTable(_TableSource):
             text = "\n".join(part for part in parts if part and not part.isspace())
             if not text:
                 raise DataError(f"{place}: there is no text in {self._columns.text[0]!r}. Fill or drop such rows.")
+            if is_broken(text):
+                raise DataError(f"{place}: the text {text[:40]!r} is not Unicode: half of a character.")
             texts.append(text)
         return Texts(texts), texts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -11,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays.columns import align_columns, check_no_ids, select_columns
-from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Rows, Source, check_id, check_text_label
+from aircl.data.arrays.labels import read_text_label, text_label_kinds
+from aircl.data.arrays.source import Array, DataError, LabelKind, Request, Rows, Source, check_id
 from aircl.data.arrays.tables import DelimitedTable
-
-# "007" and "+7" are names rather than numbers: reading them as 7 would put unlike labels together.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_BOOLEANS = {"True": True, "true": True, "False": False, "false": False}
 
 
 class DelimitedSource(Source):
@@ -48,7 +44,7 @@ class DelimitedSource(Source):
             return left
         assert self._label is not None
         for _, row in self._table.records():
-            left &= label_kinds_of(row[self._label])
+            left &= text_label_kinds(row[self._label])
             if left <= {"strings"}:
                 break
         return left
@@ -73,7 +69,7 @@ class DelimitedSource(Source):
             except ValueError:
                 raise self._not_a_number(line, row) from None
             if kind is not None and self._label is not None:
-                labels.append(read_label(f"{self.path}, line {line}", row[self._label], kind))
+                labels.append(read_text_label(f"{self.path}, line {line}", row[self._label], kind))
             if self._id is not None:
                 ids.append(check_id(f"{self.path}, line {line}", row[self._id]))
             filled += 1
@@ -106,30 +102,3 @@ def _number(text: str) -> float:
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
-
-
-def label_kinds_of(text: str) -> set[LabelKind]:
-    """Return what a label that is written as text can be read as."""
-    kinds: set[LabelKind] = {"strings"}
-    if _is_integer(text):
-        kinds.add("integers")
-    if text in _BOOLEANS:
-        kinds.add("booleans")
-    return kinds
-
-
-def read_label(place: str, text: str, kind: LabelKind) -> Any:
-    """Return a label that is written as text."""
-    if text == "":
-        raise DataError(f"{place}: the label is empty. Every row needs a label.")
-    if kind == "strings":
-        return check_text_label(place, text)
-    if kind == "integers" and _is_integer(text):
-        return int(text)
-    if kind == "booleans" and text in _BOOLEANS:
-        return _BOOLEANS[text]
-    raise DataError(f"{place}: the label {text!r} does not fit labels that are {kind}.")
-
-
-def _is_integer(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63

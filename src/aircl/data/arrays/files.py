@@ -9,6 +9,7 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from aircl.data.arrays.delimited import DelimitedSource
+from aircl.data.arrays.jsonlines import JsonLinesSource
 from aircl.data.arrays.npz import NpySource, NpzSource
 from aircl.data.arrays.parquet import ParquetSource
 from aircl.data.arrays.source import LABEL_KINDS, DataError, LabelKind, Request, Source, check_width
@@ -17,6 +18,7 @@ from aircl.data.arrays.tensors import SafetensorsSource
 READERS: dict[str, Callable[[Path, Request], Source]] = {
     ".csv": DelimitedSource,
     ".tsv": DelimitedSource,
+    ".jsonl": JsonLinesSource,
     ".parquet": ParquetSource,
     ".npz": NpzSource,
     ".npy": NpySource,

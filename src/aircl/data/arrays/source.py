@@ -271,8 +271,9 @@ def check_width(path: Path, width: int | None) -> None:
 
 def check_text_label(place: str, text: str) -> str:
     """Return a label, or refuse it: NumPy drops a NUL at its end, and makes all labels as long as it is."""
-    if "\0" in text or len(text) > MAX_LABEL:
-        what = "holds a NUL character" if "\0" in text else f"has {len(text):,} characters"
+    if "\0" in text or len(text) > MAX_LABEL or is_broken(text):
+        what = "holds a NUL character" if "\0" in text else "is not Unicode"
+        what = f"has {len(text):,} characters" if len(text) > MAX_LABEL else what
         raise DataError(f"{place}: the label {text[:20]!r} {what}. Labels are texts of at most {MAX_LABEL:,} others.")
     return text
 
@@ -281,4 +282,15 @@ def check_id(place: str, value: Any) -> str:
     """Return the name of a row as text, or refuse one that is empty."""
     if value is None or value == "":
         raise DataError(f"{place}: the id is empty. Every row needs one, or leave --id away.")
-    return str(value)
+    if is_broken(text := str(value)):
+        raise DataError(f"{place}: the id {text[:20]!r} is not Unicode: half of a character.")
+    return text
+
+
+def is_broken(text: str) -> bool:
+    """Tell whether a text has half of a character, as JSON can write it and nothing can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -210,9 +210,14 @@ class GradientMethod(Method):
         """Return probabilities: the softmax of the logits."""
         classes = np.array(self.student.head.classes, np.int64)
         order = np.argsort(classes)
-        logits = self.logits(encoded)[:, order]
+        # In float64 no two logits that differ have the same share.
+        logits = self.logits(encoded)[:, order].astype(np.float64)
         shares = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf)) if len(order) else logits
         return classes[order], shares / shares.sum(axis=1, keepdims=True)
+
+    def probabilities(self, inputs: Batch) -> tuple[Labels, Floats] | None:
+        """Return the softmax of what it predicts by; None before anything was trained on, or without a softmax."""
+        return self.scores(self.encode(inputs)) if self.student.head.classes else None
 
     def weight_norms(self) -> tuple[Labels, Floats] | None:
         """Return the norm of each class's row of the head."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
-    """Draw the criterion that gamma="auto" minimises over its grid, and mark the gamma that was chosen.
+    """Draw the criterion that gamma="auto" minimises at the gammas that were tried, and mark the one that was chosen.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
     >>> from sklearn.datasets import load_digits
     >>> from aircl import AIRClassifier
     >>> from aircl.report import plot_gamma_path
-    >>> clf = AIRClassifier().fit(*load_digits(return_X_y=True))
+    >>> clf = AIRClassifier(expansion=None).fit(*load_digits(return_X_y=True))
     >>> ax = plot_gamma_path(clf, Figure().subplots())
     >>> ax.get_xscale()
     'log'
@@ -45,6 +45,6 @@ def plot_gamma_path(path_or_classifier: Any, ax: Axes | None = None) -> Axes:
     ax.axvline(chosen, color="black", linestyle=":", label=f"chosen: {chosen:.3g}")
     ax.set_xscale("log")
     ax.set_xlabel("gamma")
-    ax.set_ylabel("log leave-one-out error + log odds of a miss")
+    ax.set_ylabel("log leave-one-out error + log odds of an error")
     ax.legend()
     return ax
