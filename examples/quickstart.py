@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import recall_score
 from sklearn.model_selection import train_test_split
 
-from aircl import ACILClassifier, AIRClassifier, RandomReLU
+from aircl import ACILClassifier, AIRClassifier
 
 SEEDS = range(5)
 BATCH = 64
@@ -28,8 +28,8 @@ def main() -> None:
     for seed in SEEDS:
         X, y, X_test, y_test = long_tailed_digits(seed)
         learners = {
-            "AIR": AIRClassifier(expansion=RandomReLU(1000, random_state=seed)),
-            "ACIL": ACILClassifier(expansion=RandomReLU(1000, random_state=seed)),
+            "AIR": AIRClassifier(random_state=seed),
+            "ACIL": ACILClassifier(random_state=seed),
         }
         for name, learner in learners.items():
             for start in range(0, len(X), BATCH):  # one pass, in batches, no sample is kept

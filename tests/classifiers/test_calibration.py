@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 
-from aircl import ACILClassifier, AIRClassifier, RandomReLU
+from aircl import ACILClassifier, AIRClassifier, RandomReLU, SLDAClassifier
 
 # The papers' regression to the letter.
 PAPER = {"expansion": None, "calibrate": False}
@@ -116,8 +116,8 @@ def test_tensors_give_the_same():
 
 
 # Of digits the temperature was far too low. Of normal classes with one covariance the leave-one-out temperature is
-# right already.
-@pytest.mark.parametrize(("data", "most", "band"), [(digits, 0.8, 0.06), (gaussian, 1.1, 0.1)])
+# right already; where nothing tells that they have one, being careful costs a little.
+@pytest.mark.parametrize(("data", "most", "band"), [(digits, 0.8, 0.06), (gaussian, 1.05, 0.1)])
 @pytest.mark.parametrize("tail", [False, True], ids=["whole", "tail"])
 @pytest.mark.parametrize("expansion", [None, RandomReLU(300, random_state=0)], ids=["plain", "buffer"])
 @every_store
@@ -127,7 +127,7 @@ def test_log_loss_and_expected_accuracy(data, most, band, tail, expansion, store
     after = AIRClassifier(store=store, expansion=expansion, calibrate=True).fit(X, y)
     losses = [log_loss(y_test, clf.predict_proba(X_test)) for clf in (before, after)]
     real = [balanced_accuracy_score(y_test, clf.predict(X_test)) for clf in (before, after)]
-    assert losses[1] < most * losses[0], losses
+    assert losses[1] < most * (1.0 if store == "per-class" else 1.1) * losses[0], losses
     assert real[1] > real[0] - 0.005, real
     expected = after.expected_accuracy()
     assert abs(expected.overall - real[1]) < band, (expected.overall, real)
@@ -147,13 +147,14 @@ def test_classes_that_scatter_towards_their_rivals_are_not_taken_for_certain(sto
         return np.maximum(mixed + rng.normal(size=(len(y), f)) * 0.5, 0.0), y
 
     (X, y), (X_test, y_test) = sample(), sample()
-    clf = AIRClassifier(store=store, calibrate=True).fit(X, y)
+    clf = AIRClassifier(store=store, calibrate=True, expansion=None).fit(X, y)
     P = clf.predict_proba(X_test)
     accuracy = (clf.classes_[P.argmax(axis=1)] == y_test).mean()
     assert 0.8 < accuracy < 0.95
     assert abs(clf.expected_accuracy().overall - accuracy) < 0.06
     assert np.mean(P.max(axis=1).round(6) == 1.0) < 0.01
-    assert log_loss(y_test, P) < 1.1 * log_loss(y_test, AIRClassifier(calibrate=True).fit(X, y).predict_proba(X_test))
+    exact = AIRClassifier(calibrate=True, expansion=None).fit(X, y).predict_proba(X_test)
+    assert log_loss(y_test, P) < 1.1 * log_loss(y_test, exact)
 
 
 def test_scores_answers_and_probabilities_agree():
@@ -230,3 +231,34 @@ def test_one_sample_of_each_class_is_not_calibrated_but_answers():
     P = clf.predict_proba(X)
     assert P.max() / P.min() < np.e + 1e-9
     assert np.isnan(clf.expected_accuracy().overall)
+
+
+# -- other scores that are linear in x --
+@pytest.mark.parametrize("tail", [False, True], ids=["whole", "tail"])
+def test_discriminants_are_calibrated_by_the_same_means(tail):
+    X, X_test, y, y_test = digits(tail)
+    plain, calibrated = (SLDAClassifier(calibrate=calibrate).fit(X, y) for calibrate in (False, True))
+    losses = [log_loss(y_test, clf.predict_proba(X_test)) for clf in (plain, calibrated)]
+    assert losses[1] < 0.8 * losses[0], losses
+    real = [balanced_accuracy_score(y_test, clf.predict(X_test)) for clf in (plain, calibrated)]
+    assert real[1] > real[0] - 0.01
+    assert calibrated.temperature_ > plain.temperature_ == 1.0
+    P = calibrated.predict_proba(X_test)
+    assert np.array_equal(calibrated.classes_[P.argmax(axis=1)], calibrated.predict(X_test))
+
+
+def test_calibrated_discriminants_obey_the_laws(tmp_path):
+    X, y = stream()
+    once = SLDAClassifier(calibrate=True).fit(X, y)
+    clf = SLDAClassifier(calibrate=True)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
+        clf.partial_fit(X[rows], y[rows])
+    unit = once.decision_function(X).std()
+    np.testing.assert_allclose(clf.intercept_, once.intercept_, atol=1e-4 * unit)
+    clf.save(tmp_path / "model.safetensors")
+    loaded = SLDAClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.temperature_ == pytest.approx(once.temperature_, rel=1e-4)
+    single = SLDAClassifier(calibrate=True).fit(np.eye(3), [0, 1, 2])  # no scatter: nothing can be told
+    assert single.predict(np.eye(3)).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="calibrate='yes'"):
+        SLDAClassifier(calibrate="yes").fit(X, y)

@@ -34,7 +34,7 @@ def test_about_a_share_of_a_of_what_is_known_is_below_a(load, store):
     flagged = []
     for seed in range(4):
         X, y, X_test, _ = halves(load, seed)
-        flagged.append((AIRClassifier(store=store).fit(X, y).novelty(X_test) < 0.05).mean())
+        flagged.append((AIRClassifier(store=store, expansion=None).fit(X, y).novelty(X_test) < 0.05).mean())
     assert 0.02 <= np.mean(flagged) <= 0.1, flagged
 
 
@@ -56,40 +56,40 @@ def test_unknown_classes_are_found_as_well_as_logistic_regression_finds_them(exp
 @every_store
 def test_order_split_and_merge_change_nothing(store):
     X, y, X_test = stream()
-    once = AIRClassifier(0.1, store=store).fit(X, y).novelty(X_test)
-    clf = AIRClassifier(0.1, store=store)
+    once = AIRClassifier(0.1, store=store, expansion=None).fit(X, y).novelty(X_test)
+    clf = AIRClassifier(0.1, store=store, expansion=None)
     for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
         clf.partial_fit(X[rows], y[rows])
     np.testing.assert_allclose(clf.novelty(X_test), once, atol=1e-6)
     cut = np.isin(y, [f"digit {digit}" for digit in (1, 4, 9)])
-    parts = [AIRClassifier(0.1, store=store).fit(X[part], y[part]) for part in (cut, ~cut)]
+    parts = [AIRClassifier(0.1, store=store, expansion=None).fit(X[part], y[part]) for part in (cut, ~cut)]
     np.testing.assert_allclose(parts[0].merge(parts[1]).novelty(X_test), once, atol=1e-6)
 
 
 def test_forgetting_saving_and_other_labels_change_nothing(tmp_path):
     X, y, X_test = stream()
     kept = y != "digit 3"
-    never = AIRClassifier(0.1).fit(X[kept], y[kept]).novelty(X_test)
-    clf = AIRClassifier(0.1).fit(X, y).forget(classes=["digit 3"])
+    never = AIRClassifier(0.1, expansion=None).fit(X[kept], y[kept]).novelty(X_test)
+    clf = AIRClassifier(0.1, expansion=None).fit(X, y).forget(classes=["digit 3"])
     np.testing.assert_allclose(clf.novelty(X_test), never, atol=1e-6)
     clf.save(tmp_path / "model.safetensors")
     np.testing.assert_allclose(AIRClassifier.load(tmp_path / "model.safetensors").novelty(X_test), never, atol=1e-6)
     names = dict(zip(np.unique(y), np.random.default_rng(0).permutation(10), strict=True))
-    other = AIRClassifier(0.1).fit(X[kept], np.array([names[label] for label in y[kept]]))
+    other = AIRClassifier(0.1, expansion=None).fit(X[kept], np.array([names[label] for label in y[kept]]))
     np.testing.assert_allclose(other.novelty(X_test), never, atol=1e-6)
 
 
 def test_fit_twice_has_the_same_bits():
     X, y, X_test = stream()
     np.random.seed(0)  # noqa: NPY002 - the global state, which must not matter
-    one = AIRClassifier(0.1).fit(X, y).novelty(X_test)
+    one = AIRClassifier(0.1, expansion=None).fit(X, y).novelty(X_test)
     np.random.seed(1)  # noqa: NPY002
-    assert one.tobytes() == AIRClassifier(0.1).fit(X, y).novelty(X_test).tobytes()
+    assert one.tobytes() == AIRClassifier(0.1, expansion=None).fit(X, y).novelty(X_test).tobytes()
 
 
 def test_priors_weigh_the_classes_and_nothing_is_made_again():
     X, y, X_test = stream()
-    clf = AIRClassifier(0.1).fit(X, y)
+    clf = AIRClassifier(0.1, expansion=None).fit(X, y)
     alike = clf.novelty(X_test)
     model = clf._learner.solved(clf._rule()).solution.novelty
     by_count = clf.set_params(priors="count").novelty(X_test)
@@ -101,7 +101,7 @@ def test_priors_weigh_the_classes_and_nothing_is_made_again():
 def test_what_is_learned_is_no_longer_novel():
     X, y, X_test, y_test = halves(load_digits)
     known = y < 8
-    clf = AIRClassifier(0.1).fit(X[known], y[known])
+    clf = AIRClassifier(0.1, expansion=None).fit(X[known], y[known])
     new = X_test[y_test >= 8]
     before = (clf.novelty(new) < 0.05).mean()
     after = (clf.partial_fit(X[~known], y[~known]).novelty(new) < 0.05).mean()
@@ -111,7 +111,7 @@ def test_what_is_learned_is_no_longer_novel():
 
 def test_sparse_rows():
     X, y, X_test = stream()
-    clf = AIRClassifier(0.1).fit(X, y)
+    clf = AIRClassifier(0.1, expansion=None).fit(X, y)
     np.testing.assert_allclose(clf.novelty(csr_array(X_test[:50])), clf.novelty(X_test[:50]), atol=1e-9)
 
 
@@ -120,8 +120,8 @@ def test_tensors_give_the_same():
     import torch
 
     X, y, X_test = stream()
-    tensors = AIRClassifier(0.1, calibrate=True).fit(torch.from_numpy(X), y)
-    arrays = AIRClassifier(0.1, calibrate=True).fit(X, y)
+    tensors = AIRClassifier(0.1, calibrate=True, expansion=None).fit(torch.from_numpy(X), y)
+    arrays = AIRClassifier(0.1, calibrate=True, expansion=None).fit(X, y)
     np.testing.assert_allclose(tensors.novelty(torch.from_numpy(X_test)), arrays.novelty(X_test), atol=1e-6)
     decided, expected = tensors.decide(torch.from_numpy(X_test)), arrays.decide(X_test)
     assert np.array_equal(decided.reason, expected.reason)
@@ -133,7 +133,7 @@ def test_tensors_give_the_same():
 def test_decisions_say_why_there_is_no_answer(cls, labels):
     X, y, X_test, y_test = halves(load_digits)
     known = y < 8
-    clf = cls(calibrate=True).fit(X[known], y[known].astype(labels))
+    clf = cls(calibrate=True, expansion=None).fit(X[known], y[known].astype(labels))
     decided = clf.decide(X_test, confidence=0.9, novelty=0.05)
     P = clf.predict_proba(X_test)
     unknown = clf.novelty(X_test) < 0.05
@@ -150,7 +150,7 @@ def test_decisions_say_why_there_is_no_answer(cls, labels):
 
 def test_what_is_not_asked_for_is_not_computed():
     X, y, X_test, _ = halves(load_digits)
-    clf = AIRClassifier(0.1, calibrate=True).fit(X, y)
+    clf = AIRClassifier(0.1, calibrate=True, expansion=None).fit(X, y)
     decided = clf.decide(X_test, confidence=None, novelty=None)
     assert decided.answered.all()
     assert decided.novelty is None
@@ -159,7 +159,7 @@ def test_what_is_not_asked_for_is_not_computed():
 
 def test_bad_thresholds_are_refused():
     X, y, X_test, _ = halves(load_iris)
-    clf = AIRClassifier(0.1).fit(X, y)
+    clf = AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, y)
     with pytest.raises(ValueError, match=r"set_params\(calibrate=True\)"):
         clf.decide(X_test)
     clf.set_params(calibrate=True)

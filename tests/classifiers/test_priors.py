@@ -18,7 +18,7 @@ def tail():
 @pytest.mark.parametrize("cls", [AIRClassifier, ACILClassifier])
 def test_odds_change_by_the_ratio_of_the_priors(cls, priors, calibrate):
     X, y, X_test, _ = tail()
-    clf = cls(0.1, calibrate=calibrate).fit(X, y)
+    clf = cls(0.1, calibrate=calibrate, expansion=None).fit(X, y)
     before, solution = clf.predict_log_proba(X_test), clf._learner.solved(clf._rule())
     clf.set_params(priors=priors)
     after = clf.predict_log_proba(X_test)
@@ -34,7 +34,7 @@ def test_odds_change_by_the_ratio_of_the_priors(cls, priors, calibrate):
 def test_scores_answers_and_probabilities_agree(priors):
     X, y, X_test, _ = tail()
     for rows in (y < 10, y < 2) if priors == "count" else (y < 2,):
-        clf = AIRClassifier(calibrate=True, priors=priors).fit(X[rows], y[rows])
+        clf = AIRClassifier(calibrate=True, priors=priors, expansion=None).fit(X[rows], y[rows])
         scores, P = clf.decision_function(X_test), clf.predict_proba(X_test)
         first = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
         assert np.array_equal(clf.classes_[first], clf.predict(X_test))
@@ -45,7 +45,7 @@ def test_scores_answers_and_probabilities_agree(priors):
 def test_counts_as_priors_are_right_for_data_as_imbalanced_as_the_stream():
     X, y, X_test, y_test = tail()
     rows = np.concatenate([np.flatnonzero(y_test == digit)[: 80 >> digit // 2] for digit in range(10)])
-    clf = AIRClassifier(calibrate=True).fit(X, y)
+    clf = AIRClassifier(calibrate=True, expansion=None).fit(X, y)
     own = y_test[rows]
     before = -clf.predict_log_proba(X_test[rows])[np.arange(len(rows)), own].mean()
     expected = clf.expected_accuracy()
@@ -60,7 +60,9 @@ def test_counts_as_priors_are_right_for_data_as_imbalanced_as_the_stream():
 
 def test_a_class_that_cannot_occur_is_not_predicted():
     X, y, X_test, _ = tail()
-    clf = AIRClassifier(0.1, calibrate=True, priors={digit: float(digit != 3) for digit in range(10)}).fit(X, y)
+    clf = AIRClassifier(
+        0.1, calibrate=True, priors={digit: float(digit != 3) for digit in range(10)}, expansion=None
+    ).fit(X, y)
     assert not np.any(clf.predict(X_test) == 3)
     assert clf.predict_proba(X_test)[:, 3].max() == 0.0
     assert clf.expected_accuracy().per_class[3] == 0.0
@@ -68,7 +70,7 @@ def test_a_class_that_cannot_occur_is_not_predicted():
 
 def test_bad_priors_are_refused_and_change_nothing():
     X, y, X_test, _ = tail()
-    clf = AIRClassifier(0.1).fit(X, y)
+    clf = AIRClassifier(0.1, expansion=None).fit(X, y)
     answers = clf.predict(X_test)
     for priors, message in (
         ("often", "priors='often'"),
@@ -85,7 +87,7 @@ def test_bad_priors_are_refused_and_change_nothing():
 @pytest.mark.parametrize("priors", [None, "count", {"a": 3.0, "b": 1.0}])
 def test_a_file_keeps_them(priors, tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 3)) + 1.0
-    clf = AIRClassifier(0.1, calibrate=True, priors=priors).fit(X, np.repeat(["a", "b"], [30, 10]))
+    clf = AIRClassifier(0.1, calibrate=True, priors=priors, expansion=None).fit(X, np.repeat(["a", "b"], [30, 10]))
     clf.save(tmp_path / "model.safetensors")
     loaded = AIRClassifier.load(tmp_path / "model.safetensors")
     assert loaded.priors == priors

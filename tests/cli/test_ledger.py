@@ -111,8 +111,8 @@ def test_a_ledger_is_there_from_the_first_row_or_not_at_all(place, run):
     [
         (4, ()),
         (4, ("--on-duplicate", "skip")),
-        pytest.param(30, (), marks=pytest.mark.slow),
-        pytest.param(30, ("--on-duplicate", "skip"), marks=pytest.mark.slow),
+        pytest.param(20, (), marks=pytest.mark.slow),
+        pytest.param(20, ("--on-duplicate", "skip"), marks=pytest.mark.slow),
     ],
 )
 def test_killed_at_any_moment_and_repeated_it_is_as_if_undisturbed(kills, options, place, forks):

@@ -43,3 +43,11 @@ def test_a_wrong_word_is_wrong_usage(run):
     message = run("list", "data", code=2).stderr
     assert all(word in message for word in WHAT)
     assert run("list", code=2).stdout == ""
+
+
+def test_methods_have_other_names_that_are_understood(run):
+    entries = {entry["name"]: entry for entry in json.loads(run("list", "methods", "--json").stdout)["methods"]}
+    assert entries["ncm"]["aliases"] == ["simplecil"]
+    assert entries["acil"]["aliases"] == ["afl"]
+    assert entries["air"]["aliases"] == []
+    assert "simplecil" in run("list", "methods").stdout

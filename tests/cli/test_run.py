@@ -109,6 +109,7 @@ def test_a_wrong_configuration_is_named(text, message, run, place):
         (["--preset", "table3"], 1, "Known: table1, table2"),
         (["--preset", "table1", "--dataset", "tiny-imagenet"], 1, "It has cifar100, imagenet-r"),
         ([*SMALL, "--methods", "air,acill"], 1, "Did you mean 'acil'"),
+        ([*SMALL, "--methods", "air,PODNet"], 1, "'PODNet' is not here: it distils maps of a backbone's stages"),
         ([*SMALL, "--seeds", "one"], 2, "neither a number of seeds"),
         ([*SMALL, "--gamma", "best"], 2, "neither a number nor auto nor grid"),
         ([*SMALL, "--preset", "table1"], 2, "exclude each other"),
@@ -125,6 +126,15 @@ def test_wrong_usage_is_named(args, code, message, run, place):
     error = " ".join(run("run", *args, code=code).stderr.replace("│", " ").split())
     assert message in error
     assert not (place / "runs").exists()
+
+
+def test_groups_and_other_names_of_methods_are_understood(run):
+    plan = json.loads(run("run", *SMALL, "--methods", "imbalance,SimpleCIL,air", "--dry-run", "--json").stdout)
+    methods = [task["what"] for task in plan["tasks"] if task["what"] != "features"]
+    assert methods[0] == "air"
+    assert methods[-1] == "ncm"
+    assert {"er", "rm", "icarl", "aef-ocl", "air-calibrated", "las", "cbrs", "bic", "clib", "ewc"} < set(methods)
+    assert len(methods) == len(set(methods))
 
 
 def test_a_run_of_which_nothing_came_is_a_failure(run):

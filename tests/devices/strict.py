@@ -17,7 +17,20 @@ THE_WAY_BACK = ("aircl.backbones.device", "to_array")
 # Samples that are kept, and random views of them, are on the CPU whatever the device.
 OF_SAMPLES = tuple(
     f"aircl.methods.gradient.{name}"
-    for name in ("augmentation", "balanced", "exemplars", "herding", "memory", "reservoir", "rows", "views")
+    for name in (
+        "augmentation",
+        "balanced",
+        "diversity",
+        "exemplars",
+        "herding",
+        "importance",
+        "memory",
+        "partitioning",
+        "reservoir",
+        "rows",
+        "slots",
+        "views",
+    )
 )
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from aircl.methods import list_methods, resolve_options
+from aircl.methods import IncompatibleError, Setup, create_method, list_methods, resolve_options
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGE, re.MULTILINE))
-SHARED = {"gradient": "Options of gradient methods", "prompt": "Options of prompt methods"}
+HEADED = re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGE, re.MULTILINE)
+# What stands in brackets tells headings apart whose links would be the same.
+SECTIONS = {heading.partition(" (")[0]: text for heading, text in HEADED}
+LINKS = {heading.partition(" (")[0]: re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading, _ in HEADED}
+SHARED = {f"Those of {kind} methods": f"Options of {kind} methods" for kind in ("gradient", "replay", "prompt")}
 
 
 def told(section, word):
@@ -22,13 +25,19 @@ def told(section, word):
     return found[1], dict(re.findall(r"`(\w+)=([^`]*)`", found[1]))
 
 
+def all_told(section, word):
+    """The same, with what sections that this one refers to under its options say; nearer ones come first."""
+    shared = next((page for phrase, page in SHARED.items() if phrase in told(section, "Options")[0]), None)
+    return (all_told(shared, word) if shared else {}) | told(section, word)[1]
+
+
 def matches(text, value):
     return text == value if isinstance(value, str) else json.loads(text) == value
 
 
 @pytest.mark.parametrize("method", list_methods())
 def test_every_method_has_a_section(method):
-    assert f"[`{method}`](#{method.replace('+', '')})" in PAGE.partition("## Analytic")[0], "not in the table"
+    assert f"[`{method}`](#{LINKS[method]})" in PAGE.partition("## Analytic")[0], "not in the table"
     for word in ("Options", "Pitfalls", "Reference"):
         assert told(method, word)[0]
 
@@ -40,15 +49,13 @@ def test_trained_methods_say_what_is_published_and_what_is_here(method):
 
 
 def test_there_are_no_other_sections():
+    assert len(SECTIONS) == len(HEADED)
     assert set(SECTIONS) - set(SHARED.values()) == set(list_methods())
 
 
 @pytest.mark.parametrize("method", list_methods())
 def test_the_options_are_those_of_the_method(method):
-    text, pairs = told(method, "Options")
-    shared = next((name for name in SHARED if f"Those of {name} methods" in text), None)
-    if shared:
-        pairs = told(SHARED[shared], "Options")[1] | pairs
+    pairs = all_told(method, "Options")
     options = resolve_options(method, {}, online=False)
     assert set(pairs) == set(options)
     assert {key for key in pairs if not matches(pairs[key], options[key])} == set()
@@ -56,12 +63,12 @@ def test_the_options_are_those_of_the_method(method):
 
 @pytest.mark.parametrize("method", [name for name in list_methods() if "**Online.**" in SECTIONS.get(name, "")])
 def test_what_differs_online_is_told(method):
-    if method == "dap":
-        return  # the page says that it does not do such streams
+    if "does not do online streams" in told(method, "Online")[0]:
+        with pytest.raises(IncompatibleError, match="online stream"):
+            create_method(method, Setup(0, 4, online=True))
+        return
     here, there = (resolve_options(method, {}, online=online) for online in (False, True))
-    text, _ = told(method, "Options")
-    (shared,) = (name for name in SHARED if f"Those of {name} methods" in text)
-    pairs = told(SHARED[shared], "Online")[1] | told(method, "Online")[1]
+    pairs = all_told(method, "Online")
     assert {key for key in pairs if not matches(pairs[key], there[key])} == set()
     assert {key for key in there if there[key] != here[key]} <= set(pairs)
 

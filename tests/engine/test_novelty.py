@@ -18,7 +18,7 @@ def classes(counts, f=6, seed=0):
 
 
 def problem_of(X, y, store="per-class"):
-    return AIRClassifier(0.1, store=store, weighting="uniform").fit(X, y)._solution().problem
+    return AIRClassifier(0.1, store=store, weighting="uniform", expansion=None).fit(X, y)._solution().problem
 
 
 def plain(X, y, rows):

@@ -45,8 +45,8 @@ def test_of_fewer_columns_it_tells_short_rows_from_long_ones_at_every_scale():
     for scale in (0.1, 1.0, 100.0):
         one, two = buffer.transform(scale * x)[0], buffer.transform(2 * scale * x)[0]
         bends = np.abs(two - 2 * one) > 0.1 * two  # a ReLU without a threshold would only be twice as large
-        assert (bends & (two > 0) & (one == 0)).sum() > 2
-        assert (bends & (two > 0) & (one > 0)).sum() > 2
+        assert (bends & (two > 0) & (one == 0)).any()
+        assert (bends & (two > 0) & (one > 0)).any()
 
 
 @pytest.mark.parametrize("d", [5, 100, 6000])

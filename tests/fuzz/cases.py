@@ -33,6 +33,9 @@ from aircl.benchmark.config import RunConfig
 from aircl.benchmark.results import RunDirectory
 from aircl.cli.modelfile import load_fitted
 from aircl.data.arrays import Request, agree_on_labels, open_files
+from aircl.raw.columns import Columns
+from aircl.raw.frozen import FrozenBackbone
+from aircl.raw.tables import TextTable, open_table
 from aircl.report import compare, read_experiments, to_csv, write_report
 from aircl.storage.errors import InputError, is_refusal
 
@@ -139,7 +142,7 @@ class Model(Format):
 
     def make(self):
         self.path = self.folder / "m.safetensors"
-        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0), calibrate=False, ledger=True).fit(X, Y)
+        clf = AIRClassifier(1.0, expansion=RandomReLU(6, random_state=0), calibrate=False).fit(X, Y)
         clf.save(self.path)
         return self.path.read_bytes()
 
@@ -276,6 +279,28 @@ class Csv(Rows):
         path.write_text("\n".join(lines) + "\n")
 
 
+class JsonLines(Rows):
+    suffix = ".jsonl"
+
+    def save(self, path):
+        rows = zip(X.tolist(), Y, strict=True)
+        path.write_text("".join(json.dumps({**dict(zip("abcd", row, strict=True)), "y": y}) + "\n" for row, y in rows))
+
+
+class TextLines(Rows):
+    suffix = ".jsonl"
+
+    def save(self, path):
+        rows = [{"text": f"question {number}", "id": number, "y": label} for number, label in enumerate(Y)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def read(self, path):
+        backbone = FrozenBackbone("char-ngrams", "0" * 64, 1024, "texts")
+        source = TextTable(open_table(path), Columns("y", ("text",), id="id"), backbone)
+        blocks = list(source._blocks(agree_on_labels([source])))
+        return [(block.inputs.texts, block.y.tolist(), block.ids, block.inputs.fingerprint()) for block in blocks]
+
+
 class Parquet(Rows):
     suffix = ".parquet"
 
@@ -363,6 +388,7 @@ class Jsonl(Run):
 FORMATS = {
     "model": Model, "forged-model": ForgedModel, "export": Export,
     "forged-export": ForgedExport, "npz": Npz, "npy": Npy, "csv": Csv, "parquet": Parquet,
+    "json-lines": JsonLines, "text-lines": TextLines,
     "safetensors": Safetensors, "toml": Toml, "jsonl": Jsonl, "run": Run,
 }  # fmt: skip
 

@@ -15,6 +15,8 @@ from aircl.methods import METHODS, IncompatibleError, Setup, create_method, list
 from aircl.methods.gradient import ImageViews  # noqa: E402
 
 GRADIENT = ["er", "ewc++", "fine-tuning", "icarl", "lwf", "rm"]
+# Of those made for imbalance, the ones that do something of their own with images.
+OTHERS = ["bic", "cba", "clib", "dgr", "ewc", "gss", "lfl", "lucir", "si", "two-stage"]
 QUICK = {"epochs": 3, "unfreeze": True, "learning_rate": 0.02, "backbone_rate": 0.5}
 
 
@@ -30,6 +32,27 @@ def test_the_contract_is_kept_on_images(name, tiny_network):
     on_tiny_network.consumes = "images"
     broken = [f"{f.name}: {f.reason}" for f in check_method(on_tiny_network) if f.result == "failed"]
     assert broken == []
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_trained_backbone_learns_and_goes_on_after_a_stop(name, digits, make, tiny_network, tmp_path):
+    brief = {"second_epochs": 1} if name == "two-stage" else {}
+    settings = {"backbone": tiny_network, **QUICK, **brief, "learning_rate": 0.05}
+    methods = [make(name, **settings) for _ in range(2)]
+    first, second, *_ = digits.stream(5).phases
+    for method in methods:
+        digits.teach(method, first, at_most=96)
+    asked = np.isin(digits.test_labels, first.classes)
+    right = methods[0].predict(methods[0].encode(digits.test_images[asked])) == digits.test_labels[asked]
+    assert right.mean() > 0.7
+    methods[1].save(tmp_path)
+    methods[1] = make(name, **settings)
+    methods[1].restore(tmp_path)
+    for method in methods:
+        digits.teach(method, second, at_most=48)
+    one, other = (method.student.state_dict() for method in methods)
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    assert not torch.equal(one["trunk.1.weight"], tiny_network.module[1].weight)
 
 
 @pytest.mark.parametrize("unfreeze", [True, False])

@@ -12,10 +12,29 @@ LEARNING = [
     name for name in CHECKS if name.startswith(("learns what", "learns the", "learns online", "survives", "takes new"))
 ]
 TRAINED = ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")
+# Variants of these, which have their own tests of what differs.
+IMBALANCE = (
+    "bic",
+    "cba",
+    "cbrs",
+    "cimbl",
+    "clib",
+    "dgr",
+    "dmc",
+    "ewc",
+    "gss",
+    "las",
+    "lfl",
+    "prs",
+    "rwalk",
+    "si",
+    "two-stage",
+)
 PROMPTS = ("coda-prompt", "dap", "dualprompt", "l2p", "mvp", "mvp-r")
-BRIEF = {name: {"epochs": 1} for name in (*TRAINED, *PROMPTS)} | {"rm": {"epochs": 1, "memory_epochs": 1}}
-# Those that train or prompt a network, which takes a while.
-SLOW = (*PROMPTS, "real")
+BRIEF = {name: {"epochs": 1} for name in (*TRAINED, *IMBALANCE, *PROMPTS)}
+BRIEF |= {"rm": {"epochs": 1, "memory_epochs": 1}, "two-stage": {"epochs": 1, "second_epochs": 1}}
+# Those that train or prompt a network, which takes a while, or that are variants of others.
+SLOW = (*IMBALANCE, *PROMPTS, "real")
 EVERY = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in list_methods()]
 
 

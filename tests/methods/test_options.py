@@ -9,7 +9,7 @@ import pytest
 
 from aircl.methods import METHODS, describe_method, list_methods, resolve_options
 
-GRADIENT = ["er", "ewc++", "fine-tuning", "icarl", "lwf", "rm"]
+GRADIENT = [name for name in list_methods() if "unfreeze" in resolve_options(name, {}, online=False)]
 
 
 def test_defaults_are_those_of_the_setting():
@@ -31,6 +31,14 @@ def test_defaults_are_those_of_the_setting():
     lwf = resolve_options("lwf", {}, online=False)
     assert (lwf["distillation"], lwf["temperature"]) == (0.2, 2)
     assert resolve_options("rm", {}, online=True)["views"] == 12
+
+
+def test_a_memory_may_be_named_by_its_policy():
+    named = resolve_options("er", {"memory": "cbrs"}, online=True)
+    assert (named["memory"], named["policy"]) == (2000, "cbrs")
+    assert named == resolve_options("er", {"policy": "cbrs"}, online=True)
+    assert resolve_options("mvp-r", {"memory": "clib"}, online=True)["policy"] == "clib"
+    assert resolve_options("prs", {"rho": -0.03}, online=True)["rho"] == -0.03
 
 
 @pytest.mark.parametrize("name", GRADIENT)
@@ -56,6 +64,15 @@ def test_resolved_options_resolve_to_themselves(name):
         ("er", {"augment": "yes"}, "augment='yes' is not true or false or one of crop, rand or null"),
         ("ewc++", {"penalty": -1}, "penalty=-1 is not at least 0"),
         ("ewc++", {"keep": 2}, "keep=2 is not a share from 0 to 1"),
+        (
+            "er",
+            {"memory": "cbr"},
+            "memory='cbr' is not a whole number, nor the policy. Policies: reservoir, cb",
+        ),
+        ("er", {"memory": "cbrs", "policy": "prs"}, "memory='cbrs' is not a whole number, nor the policy"),
+        ("rm", {"policy": "cbrs"}, "policy='cbrs' is not one of rainbow"),
+        ("prs", {"rho": float("inf")}, "rho=inf is not finite"),
+        ("las", {"tau": -1}, "tau=-1 is not at least 0"),
         ("rm", {"cutmix": True}, "cutmix=True mixes images, but features are trained on"),
         ("lwf", {"compare": "phase"}, "needs phases, which an online stream does not show"),
     ],

@@ -211,7 +211,7 @@ class AnalyticClassifier(LinearClassifier):
         >>> from sklearn.datasets import load_digits
         >>> from aircl import AIRClassifier
         >>> X, y = load_digits(return_X_y=True)
-        >>> clf = AIRClassifier().fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
+        >>> clf = AIRClassifier(expansion=None).fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
         >>> new = clf.novelty(X[900:]) < 0.05
         >>> print(f"{new[y[900:] < 8].mean():.0%} of what it knows, {new[y[900:] >= 8].mean():.0%} of what it does not")
         12% of what it knows, 69% of what it does not

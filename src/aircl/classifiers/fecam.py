@@ -229,7 +229,8 @@ class FeCAMClassifier(StreamClassifier):
     costs O(n_y f) a class for classes of few samples, O(f^2) beyond: hundreds of times that of a linear classifier.
     A class without scatter, such as one of one sample, is round: its covariance is the unit matrix. `shrinkage`,
     `rounds` and `normalize` may be changed at any time, without learning anything anew. Models that were saved before
-    there were `rounds` and `normalize` go on without them.
+    there were `rounds` and `normalize` go on without them. There are no probabilities: distances are not linear in x,
+    so that scores of new samples cannot be simulated as `aircl.engine.calibration` does.
 
     References
     ----------

@@ -68,7 +68,8 @@ class NCMClassifier(StreamClassifier):
     Notes
     -----
     Learning n rows costs O(n f), memory is C f numbers, and any stream gives the same means: it merges, and it forgets
-    rows and classes. Every class has the same say whatever its count, but all have the same round shape.
+    rows and classes. There are no probabilities: cosines are not linear in x, and the means alone do not tell how
+    samples scatter. Every class has the same say whatever its count, but all have the same round shape.
 
     References
     ----------

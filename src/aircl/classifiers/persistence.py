@@ -299,6 +299,9 @@ def unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], gi
     if packed is None:
         return None, None
     if packed["kind"] in EXPANSIONS:
+        # A seed is a whole number, all else has a fraction.
+        if wrong := [name for name, array in arrays.items() if name != "seed" and "float" not in str(array.dtype)]:
+            raise FileError(f"the array expansion.{wrong[0]} is of type {arrays[wrong[0]].dtype}.")
         unfitted = EXPANSIONS[packed["kind"]](**packed["parameters"])
         return unfitted, clone(unfitted)._restore_arrays(arrays) if arrays else None
     if given is None or (packed["hash"] is not None and expansion_hash(given) != packed["hash"]):

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+
+import numpy as np
 
 from aircl.classifiers.linear import LinearClassifier
 from aircl.engine import State, Statistics
 from aircl.engine.backend import Array
+from aircl.engine.calibration import LinearScores, calibrate_linear
 from aircl.engine.means import Shared
+from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution, solve_ridge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discriminants(LinearSolution):
-    """Log densities up to a constant: their softmax is the posterior as it is."""
+    """Log densities up to a constant: their softmax is the posterior as it is, at temperature 1."""
 
-    temperature: ClassVar[float] = 1.0
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Discriminant:
     """Gaussian classes of one covariance: score x'P m_y - m_y'P m_y / 2 with P = ((1 - e) S + e I)^-1."""
 
     shrinkage: float
+    calibrate: bool = False
 
     def solve(self, state: State, memory: Any = None) -> tuple[Discriminants, Any]:
         """Return the discriminant functions."""
@@ -33,8 +38,23 @@ class Discriminant:
         assert isinstance(statistics, Shared)
         means, within = statistics.means, statistics.within_class_covariance(statistics.count)
         W = solve_ridge((1.0 - self.shrinkage) * within, means.T, self.shrinkage)
-        W_cast = statistics.space.backend.cast(W, statistics.space.dtype)
-        return Discriminants(W=W_cast, b=-0.5 * (means.T * W).sum(0)), memory
+        b, backend = -0.5 * (means.T * W).sum(0), statistics.space.backend
+        temperature = 1.0
+        if self.calibrate:
+            found = calibrate_linear(*self._as_simulated(statistics, within, W, b))
+            b, temperature = b + backend.asarray(found.b), found.temperature
+        return Discriminants(W=backend.cast(W, statistics.space.dtype), b=b, temperature=temperature), memory
+
+    def _as_simulated(self, statistics: Shared, within: Array, W: Array, b: Array) -> tuple[Problem, LinearScores]:
+        """Return what new samples are simulated from: m_y is nearer to its own samples by tr(P S) / n_y."""
+        backend, count = statistics.space.backend, statistics.count
+        n, C, S_w = float(count.sum()), len(count), backend.symmetric(backend.double(within))
+        trace = backend.trace(solve_ridge((1.0 - self.shrinkage) * within, S_w, self.shrinkage))  # tr(P S_w)
+        h = min((1.0 - self.shrinkage) * trace / max(n - C, 1e-9), 1.0 - 1e-6)
+        drop = trace * n / max(n - C, 1e-9) / (1.0 - h) / count
+        deviation = float(((W.T @ S_w) * W.T).sum(1).mean()) ** 0.5
+        linear = LinearScores(W, backend.to_numpy(b), np.ones(C), drop, h, log_scale=2.0 * deviation or 1.0)
+        return Problem.of(statistics, 1.0 / count, 1.0), linear
 
 
 class SLDAClassifier(LinearClassifier):
@@ -50,6 +70,9 @@ class SLDAClassifier(LinearClassifier):
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
+    calibrate : bool, default=False
+        Add to the intercept and choose a temperature such that probabilities are reliable, from the statistics alone;
+        see `aircl.engine.calibration`. Without it they are those of normal classes, which features are not.
     backbone : str or Backbone, default=None
         What makes features of texts or images first; see `AIRClassifier`.
 
@@ -59,6 +82,7 @@ class SLDAClassifier(LinearClassifier):
     class_count_ : array of shape (C,)
     coef_ : array of shape (C, f)
     intercept_ : array of shape (C,)
+    temperature_ : float
 
     Notes
     -----
@@ -87,32 +111,42 @@ class SLDAClassifier(LinearClassifier):
         expansion: Any = None,
         ledger: bool | str | Path = False,
         random_state: Any = None,
+        calibrate: bool = False,
         backbone: Any = None,
     ) -> None:
         self.shrinkage = shrinkage
         self.expansion = expansion
         self.ledger = ledger
         self.random_state = random_state
+        self.calibrate = calibrate
         self.backbone = backbone
 
     def _store_type(self) -> type[Statistics]:
         return Shared
 
     def _rule(self) -> Discriminant:
-        return Discriminant(float(self.shrinkage))
+        return Discriminant(float(self.shrinkage), bool(self.calibrate))
 
     def _check_parameters(self) -> None:
         if not isinstance(self.shrinkage, Real) or not 0 <= self.shrinkage <= 1:
             raise ValueError(f"shrinkage={self.shrinkage!r} is not possible. Use a number from 0 to 1.")
+        if not isinstance(self.calibrate, bool | np.bool_):
+            raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
 
     @property
     def intercept_(self) -> Array:
-        """-m_y'P m_y / 2 of every class, shape (C,)."""
+        """-m_y'P m_y / 2 of every class, shape (C,); with calibrate=True, plus what was found for it."""
         self._require_learned("intercept_")
         return self._learned_by_class("b")
 
+    @property
+    def temperature_(self) -> float:
+        """What scores are divided by before the softmax."""
+        temperature: float = self._solution("temperature_").temperature
+        return temperature
+
     def predict_proba(self, X: Any) -> Array:
-        """Return the posterior of equally likely Gaussian classes: a softmax of the scores.
+        """Return the posterior of equally likely classes: Gaussian ones, or as calibrate=True finds it.
 
         Parameters
         ----------

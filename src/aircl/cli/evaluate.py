@@ -142,12 +142,12 @@ def summarise(scores: Sequence[ClassScore]) -> dict[str, Any]:
         "rows": rows,
         "accuracy": sum(score.correct for score in scores) / rows,
         "balanced_accuracy": _mean([score.recall for score in scores]),
-        "expected_accuracy": sum(score.rows * of_class[score.label] for score in scores) / rows if expects else None,
-        "expected_balanced_accuracy": _mean(list(of_class.values())) if expects else None,
         "groups": {
             name: {"training_count": GROUPS[name], "classes": len(recalls), "recall": _mean(recalls)}
             for name, recalls in groups.items()
         },
+        "expected_accuracy": sum(score.rows * of_class[score.label] for score in scores) / rows if expects else None,
+        "expected_balanced_accuracy": _mean(list(of_class.values())) if expects else None,
         "classes": [
             {
                 "label": score.label,

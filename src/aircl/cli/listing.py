@@ -12,7 +12,7 @@ from aircl.storage.text import visible
 
 What = Literal["datasets", "scenarios", "backbones", "methods"]
 
-COLUMNS = ("name", "kind", "kinds", "description", "options", "needs", "available", "missing")
+COLUMNS = ("name", "aliases", "kind", "kinds", "description", "options", "needs", "available", "missing")
 
 
 @reports_problems

@@ -51,7 +51,11 @@ def run(
         typer.Option(metavar="NAME", help="A name of `aircl list backbones`; may be repeated.", show_default=BACKBONE),
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Names of `aircl list methods`, separated by commas.")
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Names of `aircl list methods`, separated by commas; imbalance: those that are made for it.",
+        ),
     ] = None,
     module: Annotated[
         list[Path] | None,
@@ -105,7 +109,6 @@ def run(
 ) -> None:
     """Compare methods on streams, and write the results, a report and the pictures."""
     changes = {
-        "methods": _names(methods),
         "orders": _names(orders),
         "seeds": None if seeds is None else parse_seeds(seeds),
         "gamma": None if gamma is None else _gamma(gamma),
@@ -123,6 +126,10 @@ def run(
     from aircl.benchmark.results import RunDirectory, file_name
 
     own = _load(module or [])
+    if (names := _names(methods)) is not None:
+        from aircl.methods.registry import expand_methods
+
+        changes["methods"] = expand_methods(names)
     if resume is not None:
         if (
             config

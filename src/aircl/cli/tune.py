@@ -66,7 +66,7 @@ def tune(
     from aircl.benchmark.tuning import tune as search
     from aircl.cli.run import parse_seeds
     from aircl.cli.streams import parse_stream
-    from aircl.methods.registry import load_methods
+    from aircl.methods.registry import expand_methods, load_methods
 
     load_methods()
     for path in module or []:
@@ -76,7 +76,7 @@ def tune(
         check_own(output, MARK)
     check_output(output, module or [])
     ranges = parse_ranges(range_ or [])
-    names = tuple(name.strip() for name in methods.split(",") if name.strip())
+    names = expand_methods(name.strip() for name in methods.split(",") if name.strip())
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(

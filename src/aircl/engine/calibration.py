@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import gammaincinv, logsumexp, ndtri
+from scipy.special import gammaincinv, logsumexp, ndtri, softmax
 
 from aircl.engine.backend import Array
 from aircl.engine.problem import Problem
@@ -109,10 +109,10 @@ class ExpectedAccuracy:
     >>> clf = AIRClassifier(expansion=None, calibrate=True).fit(X[:900], y[:900])
     >>> expected = clf.expected_accuracy()
     >>> print(f"{expected.overall:.2f} expected, {clf.score(X[900:], y[900:]):.2f} measured")
-    0.91 expected, 0.91 measured
+    0.95 expected, 0.90 measured
     >>> taken, for_, share = expected.confusions[0]
     >>> print(f"{share:.0%} of {taken} are taken for {for_}")
-    7% of 8 are taken for 1
+    5% of 8 are taken for 1
     """
 
     overall: float
@@ -132,6 +132,8 @@ class LinearScores:
     offset, gain, drop : arrays of shape (C,)
     leverage : float
         h, of a sample in the pooled scatter, below 1.
+    log_scale : float or None
+        None: scores are like shares. A number: they are like logarithms, and their softmax at this scale is.
     """
 
     W: Array
@@ -139,6 +141,7 @@ class LinearScores:
     gain: Array
     drop: Array
     leverage: float
+    log_scale: float | None = None
 
 
 def calibrate(problem: Problem, W: Array, gamma: float) -> Calibration:
@@ -324,7 +327,8 @@ def _expected_scores(problem: Problem, linear: LinearScores, means: Array, share
         ranked[own] = -np.inf
         columns = np.argsort(ranked, axis=1, kind="stable")[:, kept]
         rivals[group], mean[group] = group[columns], np.take_along_axis(scores, columns, axis=1)
-        ratio[group] = np.take_along_axis(_variance_ratios(scores, share[group], stands_for), columns, axis=1)
+        shares = scores if linear.log_scale is None else softmax(scores / linear.log_scale, axis=1)
+        ratio[group] = np.take_along_axis(_variance_ratios(shares, share[group], stands_for), columns, axis=1)
     return UnseenScores(rivals, np.log(weight), mean, ratio, key)
 
 

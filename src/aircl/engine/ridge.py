@@ -222,8 +222,9 @@ class GammaMemory:
         return cls(rule.weighed, path.best, float(state.count.sum()), state.n_classes, state.epoch, path)
 
     def is_near_for(self, rule: Ridge, state: State) -> bool:
-        """Tell whether to search in its vicinity only: the same weighting, no end of a phase."""
-        return (rule.weighed, state.epoch) == (self.rule, self.epoch)
+        """Tell whether to search in its vicinity only: the same weighting, no end of a phase, few new classes."""
+        same = (rule.weighed, state.epoch) == (self.rule, self.epoch)
+        return same and 2 * state.n_classes < 3 * self.n_classes
 
     def is_valid_for(self, rule: Ridge, state: State) -> bool:
         """Tell whether it may stand: the same weighting, no end of a phase, no new class, the count not doubled."""

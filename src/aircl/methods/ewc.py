@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from aircl.methods import gradient
 from aircl.methods.er import ExperienceReplay
+from aircl.methods.gradient.anchored import Anchored
 from aircl.methods.gradient.options import ReplayOptions
-from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
 if TYPE_CHECKING:
-    from aircl.methods.gradient import Rows
+    from aircl.methods.gradient import Anchor
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ConsolidationOptions(ReplayOptions):
 
 
 @register_method("ewc++")
-class Consolidation(ExperienceReplay):
+class Consolidation(Anchored, ExperienceReplay):
     """EWC++: ER with a penalty on moving what mattered to earlier phases; head and all else that is trained.
 
     References
@@ -51,33 +51,10 @@ class Consolidation(ExperienceReplay):
     .. [2] Chaudhry et al. "Riemannian Walk for Incremental Learning." ECCV 2018.
     """
 
-    uses_phase_ends = True
     Options = ConsolidationOptions
     options: ConsolidationOptions
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
+    def make_anchor(self) -> Anchor:
+        """Return an anchor by squared gradients of steps."""
         fisher = gradient.StepFisher if self.options.average == "step" else gradient.PhaseFisher
-        self.anchor = fisher(self.options.keep)
-
-    def update(self, batch: Rows) -> None:
-        """Make one step on the loss, then one on the penalty."""
-        assert self.optimiser is not None
-        self.optimiser.compute_gradients(self.loss(batch))
-        trained = self.student.trained_parameters()
-        self.anchor.note(trained)
-        self.optimiser.step()
-        self.anchor.pull(trained, self.optimiser, self.options.penalty)
-
-    def close_phase(self) -> None:
-        """Hold parameters where they are from now on."""
-        self.anchor.drop(self.student.trained_parameters())
-
-    def state(self) -> dict[str, Any]:
-        """Return memory and anchor."""
-        return {**super().state(), "anchor": self.anchor.state()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with memory and anchor."""
-        super().resume(state)
-        self.anchor.restore(gradient.sent_to(self.student.head.weight.device, state["anchor"]))
+        return fisher(self.options.keep)

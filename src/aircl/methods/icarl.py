@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from aircl.methods import gradient
+from aircl.methods.gradient.options import AdjustOptions, StepOptions
 from aircl.methods.gradient.rehearsal import Rehearsal
 from aircl.methods.lwf import DistillationOptions, Taught
 from aircl.methods.method import Floats, Labels, Setup
@@ -21,27 +22,66 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExemplarOptions(DistillationOptions):
-    """Options of iCaRL.
+class ExemplarOptions(AdjustOptions, DistillationOptions):
+    """Options of methods with exemplars of each class.
 
     Attributes
     ----------
     exemplars : int
         Samples that are kept of a class, at most.
+    """
+
+    distillation: float = 1.0
+    exemplars: int = 20
+
+    may_be_zero = DistillationOptions.may_be_zero | AdjustOptions.may_be_zero
+
+
+class ExemplarReplay(Rehearsal, Taught):
+    """A student with a teacher and exemplars: a phase is trained on together with all of them."""
+
+    Options: ClassVar[type[StepOptions]] = ExemplarOptions
+    options: ExemplarOptions
+    memory: Exemplars
+
+    def make_memory(self) -> Exemplars:
+        """Return a memory of exemplars, which online approach the mean of all samples so far."""
+        return gradient.Exemplars(self.options.exemplars, self._encode, running=self.setup.online)
+
+    @property
+    def n_replayed(self) -> int:
+        """Some exemplars accompany a batch if the stream is online."""
+        replay: int = getattr(self.options, "replay", 0)
+        return replay if self.setup.online else 0
+
+    def material(self, rows: Rows) -> Rows:
+        """Add all exemplars."""
+        return gradient.join([rows, self.memory.rows])
+
+    def _encode(self, inputs: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(self.features(gradient.to_array(inputs)))
+
+
+@dataclass(frozen=True)
+class ICaRLOptions(ExemplarOptions):
+    """Options of iCaRL.
+
+    Attributes
+    ----------
     replay : int
         Exemplars beside every batch of an online stream; a phase is trained on together with all of them.
     classify : {"nearest-mean", "head"}
         Predict the class whose exemplars have the nearest mean, or that of the highest logit.
     """
 
-    distillation: float = 1.0
-    exemplars: int = 20
     replay: int = 32
     classify: Literal["nearest-mean", "head"] = "nearest-mean"
 
 
 @register_method("icarl")
-class ICaRL(Rehearsal, Taught):
+class ICaRL(ExemplarReplay):
     """iCaRL: a few exemplars of each class, chosen by herding; distillation; nearest mean of exemplars.
 
     Notes
@@ -54,9 +94,8 @@ class ICaRL(Rehearsal, Taught):
     .. [1] Rebuffi et al. "iCaRL: Incremental Classifier and Representation Learning." CVPR 2017.
     """
 
-    Options = ExemplarOptions
-    options: ExemplarOptions
-    memory: Exemplars
+    Options = ICaRLOptions
+    options: ICaRLOptions
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -68,18 +107,6 @@ class ICaRL(Rehearsal, Taught):
         """Say what is left of it on a frozen backbone."""
         frozen = cls.inputs_for(options) == "features" and options.get("classify") == "nearest-mean"
         return f"{name} (nearest mean of exemplars)" if frozen else name
-
-    def make_memory(self) -> Exemplars:
-        """Return a memory of exemplars, which online approach the mean of all samples so far."""
-        return gradient.Exemplars(self.options.exemplars, self._encode, running=self.setup.online)
-
-    def accompany(self, rows: Rows) -> Rows:
-        """Add some exemplars if the stream is online."""
-        return super().accompany(rows) if self.setup.online else rows
-
-    def material(self, rows: Rows) -> Rows:
-        """Add all exemplars."""
-        return gradient.join([rows, self.memory.rows])
 
     def absorb(self, rows: Rows) -> None:
         """Choose exemplars, and a teacher."""
@@ -114,8 +141,3 @@ class ICaRL(Rehearsal, Taught):
         """Go on with teacher and exemplars."""
         super().resume(state)
         self._means = None
-
-    def _encode(self, inputs: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        return torch.from_numpy(self.features(gradient.to_array(inputs)))

@@ -120,8 +120,6 @@ class MVP(DualMethod):
 
     def loss(self, batch: Rows) -> torch.Tensor:
         """Return the cross-entropy of scaled features, in which ignored samples weigh more, plus that of the keys."""
-        from torch.nn.functional import cross_entropy
-
         options, head = self.options, self.student.head
         guidance = self.guide(batch, training=True)
         assert guidance.chosen is not None
@@ -132,5 +130,5 @@ class MVP(DualMethod):
         errors = prompt.head_errors(plain, columns, self.mask(guidance.chosen))
         factor = prompt.focal_factor(errors, columns, features, options.focus)
         scaled = features * prompt.feature_scale(features, head.weight[columns], options.margin)
-        logits = gradient.mask_logits(self.judge(scaled, guidance), self.compared)
-        return (factor * cross_entropy(logits, columns, reduction="none")).mean() + guidance.penalty
+        losses = self.cross_entropy(self.judge(scaled, guidance), batch["labels"], "none")
+        return (factor * losses).mean() + guidance.penalty

@@ -5,29 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from aircl.methods.gradient.options import MemoryOptions
 from aircl.methods.gradient.rehearsal import Rehearsal
 from aircl.methods.mvp import MVP, MVPOptions
 from aircl.methods.registry import register_method
 
 
 @dataclass(frozen=True)
-class MVPReplayOptions(MVPOptions):
-    """Options of MVP-R.
-
-    Attributes
-    ----------
-    memory : int
-        Samples that are kept at most.
-    replay : int
-        Samples of the memory beside every batch.
-    """
+class MVPReplayOptions(MVPOptions, MemoryOptions):  # defaults of the former come first
+    """Options of MVP-R: those of MVP, and of its memory."""
 
     # The memory has samples of all classes, so all can be told apart.
     compare: Literal["phase", "exposed"] = "exposed"
-    memory: int = 2000
-    replay: int = 32
 
     online = MVPOptions.online
+    may_be_zero = MVPOptions.may_be_zero | MemoryOptions.may_be_zero
 
 
 @register_method("mvp-r")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -13,7 +13,60 @@ from typing import Any
 from aircl.methods.method import Method, Setup
 from aircl.registry import Registry
 
-METHODS: Registry[type[Method]] = Registry("method")
+# Other names that papers have for what is here.
+ALIASES: Mapping[str, str] = {
+    "afl": "acil", "simplecil": "ncm", "path-integral": "si", "post-scaling": "cimbl", "lt-cil": "two-stage",
+}  # fmt: skip
+
+# What `--methods` takes for many: methods made for imbalance that work on frozen features, and what to compare with.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "imbalance": (
+        "air", "air-calibrated", "aef-ocl", "er", "rm", "icarl", "las", "cimbl", "cbrs", "bic", "two-stage", "dgr",
+        "prs", "clib", "cba", "gss", "ewc", "si", "rwalk", "lfl", "dmc", "lucir",
+    ),
+}  # fmt: skip
+
+# Systems of the related work that are not here, and why.
+ABSENT: Mapping[str, str] = {
+    "podnet": "it distils maps of a backbone's stages, which a frozen one does not change",
+    "foster": "it boosts a backbone by a second one, of which nothing is left on a frozen one",
+    "aanets": "it mixes a stable and a plastic backbone, of which a frozen one has only the first",
+    "drc": "its two affine branches are one linear head on frozen features; 'las' has its loss",
+    "delta": "it trains the backbone by contrast; on frozen features it is 'las'",
+    "ease": "it trains adapters of a ViT for each phase; 'ranpac' with adapter=true does so for the first",
+    "lst": "it is made for the segmentation of images",
+    "active-cil": "it chooses what to label; its correction is that of 'cimbl'",
+    "oho": "it chooses options of other methods on the way",
+    "losse-ftl": "it is a random expansion for models of the world in reinforcement learning",
+    "clad": "its loss could not be confirmed",
+    "ispc": "it has no public code, and its formulas could not be confirmed",
+}
+
+
+class MethodRegistry(Registry[type[Method]]):
+    """Methods by name; other names that papers have for them are known too.
+
+    Examples
+    --------
+    >>> from aircl.methods.registry import METHODS, load_methods
+    >>> load_methods()
+    >>> METHODS["simplecil"] is METHODS["ncm"]
+    True
+    >>> METHODS["podnet"]  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: 'podnet' is not here: it distils maps of a backbone's stages, ...
+    """
+
+    def __getitem__(self, name: str) -> type[Method]:
+        spelled = name.lower()
+        if name not in self and spelled in ALIASES:
+            return super().__getitem__(ALIASES[spelled])
+        if name not in self and spelled in ABSENT:
+            raise ValueError(f"{name!r} is not here: {ABSENT[spelled]}. `aircl list methods` shows what there is.")
+        return super().__getitem__(name)
+
+
+METHODS = MethodRegistry("method")
 
 # A package adds methods by an entry point of this group that names a module; importing it registers them.
 ENTRY_POINTS = "aircl.methods"
@@ -22,6 +75,8 @@ ENTRY_POINTS = "aircl.methods"
 MODULES = (
     "air", "acil", "ranpac", "dsal", "gkeal", "aefocl", "prototypes", "real",
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
+    "las", "cimbl", "cbrs", "prs", "clib", "gss", "cba",
+    "bic", "two_stage", "dgr", "elastic", "si", "rwalk", "lfl", "dmc", "lucir",
     "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "joint",
 )  # fmt: skip
 
@@ -116,6 +171,8 @@ class MethodInfo:
         One line.
     options : dict
         Names of the options, with their defaults in a stream with phases; empty if the method does not name any.
+    aliases : list of str
+        Other names, which are understood too.
 
     Examples
     --------
@@ -129,6 +186,7 @@ class MethodInfo:
     kind: str
     description: str
     options: dict[str, Any]
+    aliases: list[str] = field(default_factory=list)
 
 
 def describe_method(name: str) -> MethodInfo:
@@ -153,7 +211,8 @@ def describe_method(name: str) -> MethodInfo:
     method = METHODS[name]
     description = (inspect.getdoc(method) or "").partition("\n")[0]
     options = method.resolve_options({}, online=False)
-    return MethodInfo(name, method.inputs_for(options), description, options)
+    aliases = [alias for alias, meant in ALIASES.items() if meant == name]
+    return MethodInfo(name, method.inputs_for(options), description, options, aliases)
 
 
 def resolve_options(name: str, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
@@ -193,6 +252,27 @@ def resolve_options(name: str, options: Mapping[str, Any], *, online: bool) -> d
         return METHODS[name].resolve_options(options, online=online)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
+
+
+def expand_methods(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of methods, with those of groups in place of a group's name and none twice.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of methods, groups such as "imbalance", and other names of methods.
+
+    Examples
+    --------
+    >>> from aircl.methods.registry import expand_methods
+    >>> expand_methods(["joint", "SimpleCIL"])
+    ('joint', 'ncm')
+    >>> expand_methods(["imbalance", "air"])[:3]
+    ('air', 'air-calibrated', 'aef-ocl')
+    """
+    load_methods()
+    known = [ALIASES.get(name.lower(), name) if name not in METHODS else name for name in names]
+    return tuple(dict.fromkeys(one for name in known for one in GROUPS.get(name, (name,))))
 
 
 @functools.cache

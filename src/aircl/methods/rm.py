@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import cos, pi
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from aircl.methods import gradient
 from aircl.methods.gradient.options import ReplayOptions
@@ -26,6 +26,8 @@ class RainbowOptions(ReplayOptions):
 
     Attributes
     ----------
+    policy : {"rainbow"}
+        Samples over the range of uncertainty stay, as many of one class as of another.
     views : int
         Changed views of a sample that vote on its class.
     noise : float
@@ -37,6 +39,7 @@ class RainbowOptions(ReplayOptions):
         augmented, which in turn is by RandAugment if the backbone is trained.
     """
 
+    policy: Literal["rainbow"] = "rainbow"  # type: ignore[assignment]  # its memory is what makes it
     views: int = 12
     noise: float = 0.5
     memory_epochs: int = 32
@@ -118,9 +121,8 @@ class RainbowMemory(Rehearsal):
         """Train on the memory alone, with a learning rate that falls along a cosine and rises again."""
         if not self._fresh:
             return
-        stream, self.optimiser = self.optimiser, self.make_optimiser()
-        self.pass_over(self.memory.rows, self.options.memory_epochs, rate_share, accompanied=False)
-        self.optimiser, self._fresh = stream, False
+        self.pass_again(self.memory.rows, self.options.memory_epochs, rate_share, self.make_optimiser())
+        self._fresh = False
         if self.setup.online:
             self._judge_memory()
 

@@ -36,7 +36,10 @@ class Anchor(ABC):
 
     @abstractmethod
     def note(self, parameters: Parameters) -> None:
-        """Take notice of the gradients of one step."""
+        """Take notice of the gradients of one step, before it is made."""
+
+    def moved(self, parameters: Parameters) -> None:  # noqa: B027 (for most it is the gradients that matter)
+        """Take notice of where the step, and the pull after it, have led."""
 
     @abstractmethod
     def measured(self, parameters: Parameters) -> Tensors:
@@ -150,6 +153,56 @@ class PhaseFisher(Anchor):
         """Go on from a state."""
         super().restore(state)
         self._squares, self._steps = state["squares"], state["steps"]
+
+
+class MeanFisher(Anchor):
+    """F of EWC [1]_: the mean of squared gradients of log p over the samples of a phase; a moving average over phases.
+
+    Parameters
+    ----------
+    keep : float, default=0.5
+        F <- keep F + (1 - keep) F_phase, which begins with that of the first phase.
+
+    References
+    ----------
+    .. [1] Kirkpatrick et al. "Overcoming catastrophic forgetting in neural networks." PNAS, 2017.
+    """
+
+    def __init__(self, keep: float = 0.5) -> None:
+        super().__init__()
+        self.keep = keep
+        self._sums: Tensors = {}
+        self._samples = 0
+
+    def note(self, parameters: Parameters) -> None:
+        """Do nothing: F is measured on samples, not in steps."""
+
+    def add(self, sums: Tensors, n: int) -> None:
+        """Add squared gradients of n samples, summed up."""
+        for name, total in sums.items():
+            before = self._sums.get(name)
+            self._sums[name] = total if before is None else total + grown(before, total)
+        self._samples += n
+
+    def measured(self, parameters: Parameters) -> Tensors:
+        """Return the average over phases, the present one among them."""
+        measured = {}
+        for name, sums in self._sums.items():
+            mean = grown(sums, parameters[name]) / self._samples
+            if name in self.importance:
+                mean = self.keep * grown(self.importance[name], mean) + (1 - self.keep) * mean
+            measured[name] = mean
+        self._sums, self._samples = {}, 0
+        return measured
+
+    def state(self) -> dict[str, Any]:
+        """Return importances, places and the sums of the present phase."""
+        return {**super().state(), "sums": self._sums, "samples": self._samples}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        super().restore(state)
+        self._sums, self._samples = state["sums"], state["samples"]
 
 
 def squared_gradients(parameters: Parameters) -> Tensors:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from aircl.methods.gradient.rows import Rows, count, nothing, take
+from aircl.methods.gradient.rows import Rows, balanced_places, count, nothing, take
 
 
 class Memory(ABC):
@@ -29,9 +29,27 @@ class Memory(ABC):
     def add(self, rows: Rows, generator: torch.Generator) -> None:
         """Offer samples, in order."""
 
-    def draw(self, n: int, generator: torch.Generator) -> Rows:
-        """Return n different samples at random; all, if there are no more."""
-        return take(self.rows, torch.randperm(len(self), generator=generator)[:n]) if len(self) else nothing()
+    def draw(self, n: int, generator: torch.Generator, *, balanced: bool = False) -> Rows:
+        """Return samples at random, with the places that they have in memory as "slot".
+
+        Parameters
+        ----------
+        n : int
+        generator : torch.Generator
+        balanced : bool, default=False
+            Draw as many of one class as of another, some samples more than once; else n different samples, or all if
+            there are no more.
+        """
+        if not len(self):
+            return nothing()
+        if balanced:
+            slots = balanced_places(self.rows["labels"], n, generator)
+        else:
+            slots = torch.randperm(len(self), generator=generator)[:n]
+        return {**take(self.rows, slots), "slot": slots}
+
+    def follow(self, batch: Rows) -> None:  # noqa: B027 (most policies do not look at training)
+        """Take notice of a step that was made with a batch, whose "slot" is that of samples drawn, and else -1."""
 
     def state(self) -> dict[str, Any]:
         """Return the samples, and what else the policy needs to go on."""

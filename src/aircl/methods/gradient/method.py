@@ -20,7 +20,7 @@ from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setu
 if TYPE_CHECKING:
     import torch
 
-    from aircl.methods.gradient import Optimiser, Rows, Student
+    from aircl.methods.gradient import GrowingHead, Optimiser, Rows, Student
     from aircl.methods.gradient.views import Views
     from aircl.scenarios import Phase
 
@@ -31,8 +31,8 @@ FEATURES_AT_A_TIME, IMAGES_AT_A_TIME = 4096, 256
 class GradientMethod(Method):
     """A network trained by gradient steps, on every batch as it comes (online) or on each phase when it ends.
 
-    A method says what is special about it by overriding some of: `loss`, `criterion`, `accompany`, `material`,
-    `absorb`, `close_phase`, `train_phase`, `rate_share`, and `state` and `resume` for what it keeps.
+    A method says what is special about it by overriding some of: `loss`, `criterion`, `adjusted`, `step`, `accompany`,
+    `material`, `absorb`, `close_phase`, `train_phase`, `rate_share`, and `state` and `resume` for what it keeps.
 
     Attributes
     ----------
@@ -91,9 +91,17 @@ class GradientMethod(Method):
 
     def criterion(self, logits: torch.Tensor, labels: torch.Tensor, views: torch.Tensor) -> torch.Tensor:
         """Return the loss of logits, shape (n, C), for samples with these labels: the cross-entropy."""
+        return self.cross_entropy(logits, labels)
+
+    def cross_entropy(self, logits: torch.Tensor, labels: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
+        """Return the cross-entropy of logits, shape (n, C), as they are compared in training."""
         from torch.nn.functional import cross_entropy
 
-        return cross_entropy(gradient.mask_logits(logits, self.compared), self.student.head.columns(labels))
+        return cross_entropy(self.adjusted(logits), self.student.head.columns(labels), reduction=reduction)
+
+    def adjusted(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return logits as they are compared in training: those of classes that are not are minus infinity."""
+        return gradient.mask_logits(logits, self.compared)
 
     def rate_share(self, epoch: int) -> float:
         """Return the share of the learning rate in an epoch of a phase, counted from 0."""
@@ -165,7 +173,15 @@ class GradientMethod(Method):
         if self.optimiser is not None:
             self.optimiser.adapt()
 
-    def pass_over(self, rows: Rows, epochs: int, share: Callable[[int], float], *, accompanied: bool = True) -> None:
+    def pass_over(
+        self,
+        rows: Rows,
+        epochs: int,
+        share: Callable[[int], float],
+        *,
+        accompanied: bool = True,
+        balanced: bool = False,
+    ) -> None:
         """Train on samples, in another order in every epoch, in batches as equal in size as can be.
 
         Parameters
@@ -176,6 +192,8 @@ class GradientMethod(Method):
             From an epoch to its share of the learning rate.
         accompanied : bool, default=True
             Whether batches are accompanied by samples of a memory.
+        balanced : bool, default=False
+            Draw as many samples of one class as of another, in all as many as there are; else each sample once.
         """
         import torch
 
@@ -183,7 +201,10 @@ class GradientMethod(Method):
         n = gradient.count(rows)
         for epoch in range(epochs):
             self.optimiser.scale(share(epoch))
-            order = torch.randperm(n, generator=self.generator)
+            if balanced:
+                order = gradient.balanced_places(rows["labels"], n, self.generator)
+            else:
+                order = torch.randperm(n, generator=self.generator)
             for places in order.tensor_split(ceil(n / self.setup.batch_size)):
                 batch = gradient.take(rows, places)
                 self.update(self.accompany(batch) if accompanied else batch)
@@ -191,7 +212,12 @@ class GradientMethod(Method):
     def update(self, batch: Rows) -> None:
         """Make one step."""
         assert self.optimiser is not None
-        self.optimiser.minimise(self.loss(batch))
+        self.optimiser.compute_gradients(self.loss(batch))
+        self.step(self.optimiser)
+
+    def step(self, optimiser: Optimiser) -> None:
+        """Move what is trained, once its gradients are known."""
+        optimiser.step()
 
     # -- predicting --
     def encode(self, inputs: Batch) -> Any:
@@ -232,6 +258,11 @@ class GradientMethod(Method):
     def features(self, encoded: Any) -> Floats:
         """Return the features below the head, shape (n, width)."""
         return self._in_parts(self.student.features, encoded, self.setup.n_features)
+
+    def look(self, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return features and logits of samples as they are; call it without gradients."""
+        features = self.student.features(self.views.plain(rows["inputs"]))
+        return features, self.student.head(features)
 
     def _in_parts(self, network: Any, encoded: Any, width: int) -> Floats:
         import torch
@@ -307,10 +338,14 @@ class GradientMethod(Method):
         """Return a network that has learned nothing."""
         options = _training(self.options)
         if not options.on_images:
-            return gradient.Student(self.setup.n_features)
+            return gradient.Student(self.setup.n_features, head=self.make_head())
         # A copy: what the backbone of the setup is to other methods must not change.
         trunk = copy.deepcopy(self._network().module)
-        return gradient.Student(self.setup.n_features, trunk, trained=options.unfreeze)
+        return gradient.Student(self.setup.n_features, trunk, trained=options.unfreeze, head=self.make_head())
+
+    def make_head(self) -> GrowingHead:
+        """Return a head without classes."""
+        return gradient.GrowingHead(self.setup.n_features)
 
     def _network(self) -> Any:
         from aircl.backbones.network import Network

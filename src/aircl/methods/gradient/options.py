@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from math import isfinite
 from types import NoneType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -41,6 +42,8 @@ class StepOptions:
     unfrozen: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-2}
     # Numbers that may be 0; all others are above it.
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum"})
+    # .. and those that may be below it.
+    may_be_negative: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -49,7 +52,10 @@ class StepOptions:
             if not _fits(value, hints[field.name]):
                 raise ValueError(f"{field.name}={value!r} is not {_words(hints[field.name])}.")
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if number and not (value > 0 or (value == 0 and field.name in self.may_be_zero)):
+            if field.name in self.may_be_negative:
+                if not isfinite(value):
+                    raise ValueError(f"{field.name}={value!r} is not finite.")
+            elif number and not (value > 0 or (value == 0 and field.name in self.may_be_zero)):
                 least = "at least 0" if field.name in self.may_be_zero else "above 0"
                 raise ValueError(f"{field.name}={value!r} is not {least}.")
         if self.momentum >= 1:
@@ -128,15 +134,64 @@ class PhaseOptions(TrainingOptions):
 
 
 @dataclass(frozen=True)
-class ReplayOptions(TrainingOptions):
+class AdjustOptions(StepOptions):
+    """Options of methods that know the classes of what they train on, and may correct logits for their shares.
+
+    Attributes
+    ----------
+    adjust : {"none", "las"}
+        "las": in training, tau times the logarithm of each class's share of the samples is added to its logit.
+    tau : float
+        Strength of the correction; 0 is none.
+    window : int
+        Steps of an online stream that shares are counted in. With phases they are those of all that a pass is over.
+    """
+
+    adjust: Literal["none", "las"] = "none"
+    tau: float = 1.0
+    window: int = 1
+
+    may_be_zero = StepOptions.may_be_zero | {"tau"}
+
+
+@dataclass(frozen=True)
+class MemoryOptions(AdjustOptions):
     """Options of methods that replay from a memory.
 
     Attributes
     ----------
     memory : int
-        Samples that are kept at most.
+        Samples that are kept at most. The name of a policy sets `policy` instead.
+    policy : {"reservoir", "cbrs", "prs", "clib", "gss"}
+        Which samples stay: see the methods of these names; a reservoir holds every sample with the same chance.
+    draw : {"uniform", "balanced"}
+        Whether every sample of the memory is replayed as often as any other, or every class.
     replay : int
         Samples of the memory beside every batch.
+    """
+
+    memory: int = 2000
+    policy: Literal["reservoir", "cbrs", "prs", "clib", "gss"] = "reservoir"
+    draw: Literal["uniform", "balanced"] = "uniform"
+    replay: int = 32
+
+    @classmethod
+    def resolve(cls, given: Mapping[str, Any], *, online: bool) -> Self:
+        """Return the options; ``memory="cbrs"`` is ``policy="cbrs"``."""
+        name = given.get("memory")
+        if isinstance(name, str):
+            policies = get_args(get_type_hints(cls)["policy"])
+            if name not in policies or given.get("policy", name) != name:
+                raise ValueError(
+                    f"memory={name!r} is not a whole number, nor the policy. Policies: {', '.join(policies)}."
+                )
+            given = {key: value for key, value in given.items() if key != "memory"} | {"policy": name}
+        return super().resolve(given, online=online)
+
+
+@dataclass(frozen=True)
+class ReplayOptions(MemoryOptions, TrainingOptions):
+    """Options of methods that train a head, and the backbone if they are asked to, with a memory.
 
     Notes
     -----
@@ -145,8 +200,8 @@ class ReplayOptions(TrainingOptions):
     """
 
     learning_rate: float = 1e-2
-    memory: int = 2000
-    replay: int = 32
+
+    may_be_zero = TrainingOptions.may_be_zero | MemoryOptions.may_be_zero
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -35,8 +35,37 @@ def join(parts: Sequence[Rows]) -> Rows:
 
 def by_class(rows: Rows) -> dict[int, torch.Tensor]:
     """Return the places of the samples of each class, by label, sorted."""
-    labels = to_array(rows["labels"])
+    labels = to_array(rows["labels"]) if rows else np.zeros(0, np.int64)
     return {int(label): torch.from_numpy(np.flatnonzero(labels == label)) for label in np.unique(labels)}
+
+
+def balanced_places(labels: torch.Tensor, n: int, generator: torch.Generator) -> torch.Tensor:
+    """Return the places of n samples, as many of one class as of another: classes in turn, then a sample of the class.
+
+    Parameters
+    ----------
+    labels : int64 tensor of shape (m,)
+        Of one sample at least.
+    n : int
+        It may exceed m: the samples of a small class are drawn more than once.
+    generator : torch.Generator
+
+    Examples
+    --------
+    >>> import torch
+    >>> from aircl.methods.gradient.rows import balanced_places
+    >>> labels = torch.tensor([0] * 90 + [1] * 9 + [2])
+    >>> labels[balanced_places(labels, 30, torch.Generator().manual_seed(0))].bincount()
+    tensor([10, 10, 10])
+    """
+    _, order, counts = np.unique(to_array(labels), return_inverse=True, return_counts=True)
+    members = torch.from_numpy(np.argsort(order, kind="stable"))
+    sizes = torch.from_numpy(counts)
+    rounds = [torch.randperm(len(sizes), generator=generator) for _ in range(-(-n // len(sizes)))]
+    classes = torch.cat(rounds)[:n] if rounds else torch.zeros(0, dtype=torch.int64)
+    # floor(u m) in double precision is uniform on 0..m-1 for all that matters.
+    which = (torch.rand(n, generator=generator, dtype=torch.float64) * sizes[classes]).long()
+    return members[(sizes.cumsum(0) - sizes)[classes] + which]
 
 
 def pieces(tensor: torch.Tensor, size: int) -> Iterator[torch.Tensor]:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from aircl.backbones.device import send, to_array
 
-__all__ = ["read_state", "sent_to", "to_array", "write_state"]
+__all__ = ["read_state", "send", "sent_to", "to_array", "write_state"]
 
 TENSORS, OTHERS = "tensors.safetensors", "state.json"
 # In the JSON file, a mapping with this key stands for the tensor of that name.

@@ -23,6 +23,8 @@ class Student(nn.Module):
         From images to features; it is used as it is, so give a copy. None: inputs are features.
     trained : bool, default=False
         Whether the trunk learns.
+    head : GrowingHead, optional
+        By default a linear one.
 
     Notes
     -----
@@ -30,13 +32,15 @@ class Student(nn.Module):
     sample can be learned from and no row depends on its company; their scale and shift are trained.
     """
 
-    def __init__(self, width: int, trunk: nn.Module | None = None, *, trained: bool = False) -> None:
+    def __init__(
+        self, width: int, trunk: nn.Module | None = None, *, trained: bool = False, head: GrowingHead | None = None
+    ) -> None:
         super().__init__()
         self.trunk = trunk
         self.trained = trained
         if trunk is not None:
             trunk.eval().requires_grad_(trained)
-        self.head = GrowingHead(width)
+        self.head = head or GrowingHead(width)
 
     def features(self, views: torch.Tensor) -> torch.Tensor:
         """Return features of shape (n, width), on the device of the network."""

@@ -79,12 +79,9 @@ class PromptMethod(GradientMethod):
     # -- learning --
     def loss(self, batch: Rows) -> torch.Tensor:
         """Return the cross-entropy, plus what the prompts add."""
-        from torch.nn.functional import cross_entropy
-
         guidance = self.guide(batch, training=True)
         features = self.student.see(self.views.training(batch["inputs"], self.generator), guidance)
-        logits = gradient.mask_logits(self.judge(features, guidance), self.compared)
-        return cross_entropy(logits, self.student.head.columns(batch["labels"])) + guidance.penalty
+        return self.cross_entropy(self.judge(features, guidance), batch["labels"]) + guidance.penalty
 
     def rows(self, inputs: Batch, labels: Labels) -> Rows:
         """Return a batch as tensors of its own, with its queries."""
@@ -113,10 +110,14 @@ class PromptMethod(GradientMethod):
             for start in range(0, len(encoded), size):
                 part = encoded[start : start + size]
                 rows = {name: torch.tensor(part[name], device="cpu") for name in part.dtype.names}
-                guidance = self.guide(rows, training=False)
-                features = self.student.see(self.views.plain(rows["inputs"]), guidance)
-                parts.append(gradient.to_array(self.judge(features, guidance)))
+                parts.append(gradient.to_array(self.look(rows)[1]))
         return np.concatenate(parts)
+
+    def look(self, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return features and logits of samples as they are, with the prompts that test samples would have."""
+        guidance = self.guide(rows, training=False)
+        features = self.student.see(self.views.plain(rows["inputs"]), guidance)
+        return features, self.judge(features, guidance)
 
     def _queries(self, pixels: torch.Tensor) -> torch.Tensor:
         import torch
