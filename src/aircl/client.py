@@ -282,10 +282,12 @@ class Client:
                 content, status = answer.read(), answer.status
                 if status not in _TRY_AGAIN or time.monotonic() >= until:
                     return _result(status, content)
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if time.monotonic() >= until:
-                    raise
+                    if isinstance(error, OSError):
+                        raise
+                    raise ConnectionError(f"{self.url} did not answer in full ({error!r}).") from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -9,8 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from aircl import ACILClassifier, AIRClassifier
-from aircl.engine import StoreError
-from aircl.engine import air as engine
+from aircl.engine import Ridge, StoreError
 from aircl.expansion import RandomReLU
 
 # The papers' regression to the letter.
@@ -71,8 +70,8 @@ class Counted:
 
 @pytest.fixture
 def solve(monkeypatch):
-    solve = Counted(engine.solve_ridge)
-    monkeypatch.setattr(engine, "solve_ridge", solve)
+    solve = Counted(Ridge.solve)
+    monkeypatch.setattr(Ridge, "solve", lambda *arguments: solve(*arguments))
     return solve
 
 

@@ -488,5 +488,5 @@ def test_an_unfitted_copy_learns(learner, duplicate):
 
 
 def test_a_learner_prints_its_parameters():
-    assert repr(AIRClassifier(0.5, store="shared", **PAPER)) == "AIRClassifier(gamma=0.5, store='shared', **PAPER)"
+    assert repr(AIRClassifier(0.5, store="shared")) == "AIRClassifier(gamma=0.5, store='shared')"
     assert "AIRClassifier" in AIRClassifier(**PAPER)._repr_html_()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems
@@ -104,6 +103,8 @@ def _counts(model: AnalyticClassifier) -> dict[Any, int | float]:
 
 def _expected(model: AnalyticClassifier) -> float | None:
     """Return the accuracy that the statistics let expect, of a model that is calibrated."""
+    import numpy as np
+
     if not getattr(model, "calibrate", False) or not model.__sklearn_is_fitted__():
         return None
     accuracy = model.expected_accuracy().overall
@@ -112,6 +113,8 @@ def _expected(model: AnalyticClassifier) -> float | None:
 
 def _distance(first: AnalyticClassifier, second: AnalyticClassifier) -> float | None:
     """Return |W_b - W_a| / |W_a| over the classes that both have; None if they have no features in common."""
+    import numpy as np
+
     if not (first.__sklearn_is_fitted__() and second.__sklearn_is_fitted__()):
         return None
     if not (hasattr(first, "coef_") and hasattr(second, "coef_")) or first.coef_.shape[1] != second.coef_.shape[1]:

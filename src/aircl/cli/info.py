@@ -11,7 +11,7 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems
 from aircl.cli.modelfile import load_model, row_count, whole
 from aircl.cli.options import Json, ModelPath
-from aircl.cli.output import write_figure
+from aircl.cli.pictures import write_figure
 from aircl.cli.provenance import facts
 from aircl.storage.text import visible
 from aircl.storage.writing import check_output

@@ -9,30 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import Any, Self, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from aircl.data.arrays.npz import write_arrays
-from aircl.storage.errors import OutputError
 from aircl.storage.text import table_cell, visible
 from aircl.storage.writing import replacing
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
-
-def write_figure(figure: Figure, path: Path, mark: str) -> None:
-    """Write a picture in the format that the name asks for, PNG if it asks for none; PNGs get the mark."""
-    kind = path.suffix.removeprefix(".").lower() or "png"
-    known = figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        raise OutputError(f"{path}: pictures of the type {kind!r} cannot be written. Choose one of {', '.join(known)}.")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=150, metadata={"Software": mark} if kind == "png" else None)
 
 
 @dataclass(frozen=True)

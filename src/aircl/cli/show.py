@@ -11,7 +11,7 @@ import typer
 from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
 from aircl.cli.options import DataDirectory, Json
-from aircl.cli.output import write_figure
+from aircl.cli.pictures import write_figure
 from aircl.storage.writing import check_output, check_own
 
 if TYPE_CHECKING:

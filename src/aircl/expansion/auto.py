@@ -207,10 +207,11 @@ def _draw(d: int, seed: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:
 
 def _norms(X: Any) -> Array:
     """Return the norms of rows, 1 for a row of zeros, and 1 for one that is too long for a norm."""
-    if sparse.issparse(X):
-        squares = np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
-    else:
-        squares = backend_of(X).to_numpy(backend_of(X).square(X).sum(1))
+    with np.errstate(over="ignore"):
+        if sparse.issparse(X):
+            squares = np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+        else:
+            squares = backend_of(X).to_numpy(backend_of(X).square(X).sum(1))
     return np.sqrt(np.where((squares > 0) & np.isfinite(squares), squares, 1.0))
 
 

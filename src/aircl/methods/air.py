@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from aircl.classifiers.air import AIRClassifier
@@ -13,7 +14,8 @@ from aircl.methods.registry import register_method
 class Air(AnalyticMethod):
     """AIR, exact for every stream: every class's second moment, weighted by 1/count."""
 
-    estimator, options = AIRClassifier, ("weighting", "scale", "memory_limit")
+    estimator = AIRClassifier
+    options: ClassVar[tuple[str, ...]] = ("weighting", "scale", "memory_limit")
     fixed: ClassVar[dict[str, Any]] = {"calibrate": False}
 
     def make(self) -> AIRClassifier:
@@ -24,6 +26,10 @@ class Air(AnalyticMethod):
 @register_method("air-calibrated")
 class AirCalibrated(Air):
     """`AIRClassifier` with its defaults: its own buffer, and an intercept and calibrated probabilities."""
+
+    options = (*Air.options, "store")
+    # Behind the buffer, the classes of a trial stay below the f/2 samples from which on their moments do not grow.
+    trial_options: ClassVar[Mapping[str, Any]] = {"store": "shared"}
 
     def make(self) -> AIRClassifier:
         """Return AIR with the buffer that it chooses, whatever the run says."""
