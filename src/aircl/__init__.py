@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Snapshot,
         load_export,
     )
+    from aircl.client import Client, ServiceError
     from aircl.embedding import Embedding
     from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
@@ -37,6 +38,7 @@ __all__ = [
     "ACILClassifier",
     "AEFOCLClassifier",
     "AIRClassifier",
+    "Client",
     "DSALClassifier",
     "Decisions",
     "Embedding",
@@ -52,6 +54,7 @@ __all__ = [
     "RandomReLU",
     "RecursiveACILClassifier",
     "SLDAClassifier",
+    "ServiceError",
     "Snapshot",
     "StoreError",
     "__version__",
@@ -67,6 +70,7 @@ __getattr__ = on_demand(
         "embedding": "Embedding",
         "engine": "GammaPath LedgerError LedgerWarning StoreError",
         "expansion": "GaussianKernel RandomReLU",
+        "client": "Client ServiceError",
     },
 )
 

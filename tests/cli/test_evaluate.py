@@ -42,9 +42,9 @@ def test_tables(model, digits, run):
 
 
 def test_expected_beside_measured(model, digits, run):
-    assert (
-        json.loads(run("evaluate", "model", "test.csv", "--label", "y", "--json").stdout)["expected_accuracy"] is None
-    )
+    model.set_params(calibrate=False).save("plain")
+    plain = json.loads(run("evaluate", "plain", "test.csv", "--label", "y", "--json").stdout)
+    assert plain["expected_accuracy"] is None
     model.set_params(calibrate=True).save("calibrated")
     result = json.loads(run("evaluate", "calibrated", "test.csv", "--label", "y", "--json").stdout)
     expected = model.expected_accuracy().per_class

@@ -20,6 +20,7 @@ def test_json_holds_what_the_classifier_says(files, run):
     assert info.pop("gamma") == {"parameter": "auto", "value": model.gamma_}
     assert info.pop("expansion")["name"] == "RandomReLU"
     assert [event["did"] for event in info.pop("history")] == ["learned"]
+    assert info.pop("expected")["accuracy"] == pytest.approx(model.expected_accuracy().overall, abs=1e-3)
     assert info == {
         "model": "m",
         "class": "AIRClassifier",
@@ -35,7 +36,6 @@ def test_json_holds_what_the_classifier_says(files, run):
         "ledger": None,
         "rows": 310,
         "priors": None,
-        "expected": None,
     }
 
 

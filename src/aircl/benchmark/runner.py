@@ -97,8 +97,8 @@ class Runner:
         specs = [
             Spec(experiment, order, method, seed, stream)
             for experiment, stream in zip(self.config.experiments, self.config.stream_names(), strict=True)
+            for seed in experiment.seeds  # so that a run that is stopped has whole seeds
             for order in experiment.orders
-            for seed in experiment.seeds
             for method in experiment.methods
         ]
         names = [spec.name for spec in specs]

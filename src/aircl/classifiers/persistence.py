@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from aircl.classifiers.file import FORMAT, FileError, Stored, read, write
+from aircl.classifiers.file import FORMAT, FileError, Stored, read, read_header, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
@@ -71,6 +71,22 @@ def load(
         if embedder is not None:
             embedder.make()
     return classifier
+
+
+def load_any(path: Path, *, make_backbone: bool = True) -> Any:
+    """Read a classifier of whatever class the file holds."""
+    from aircl import classifiers
+
+    header = read_header(path)
+    name = header.get("class")
+    if "export" in header:
+        raise FileError(
+            f"{path} is an export: it holds no statistics and can only predict. Use the model that it was made of."
+        )
+    cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
+    if not hasattr(cls, "load"):
+        raise FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
+    return load(cls, path, make_backbone=make_backbone)
 
 
 def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Stored]]:
@@ -283,6 +299,9 @@ def unpack_expansion(packed: dict[str, Any] | None, arrays: dict[str, Array], gi
     if packed is None:
         return None, None
     if packed["kind"] in EXPANSIONS:
+        # A seed is a whole number, all else has a fraction.
+        if wrong := [name for name, array in arrays.items() if name != "seed" and "float" not in str(array.dtype)]:
+            raise FileError(f"the array expansion.{wrong[0]} is of type {arrays[wrong[0]].dtype}.")
         unfitted = EXPANSIONS[packed["kind"]](**packed["parameters"])
         return unfitted, clone(unfitted)._restore_arrays(arrays) if arrays else None
     if given is None or (packed["hash"] is not None and expansion_hash(given) != packed["hash"]):

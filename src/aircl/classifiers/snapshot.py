@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,13 +182,21 @@ class Snapshot:
 
     def _scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""
-        order = self._solved.labels.order
-        score = self._solved.solution.scorer(self._backend.index(order))
         for _, features in self._classifier._features(X, self._solved.inputs):
             features = check_features(features, None, self._solved.width, self._solved.dtype)
-            rows = max(1, BLOCK_BYTES // (len(order) * self._solved.dtype.itemsize))
+            rows = max(1, BLOCK_BYTES // (len(self._solved.labels.order) * self._solved.dtype.itemsize))
             for start in range(0, len(features), rows):
-                yield score(features[start : start + rows])
+                yield self._score(features[start : start + rows])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "_score"}
+
+    @cached_property
+    def _score(self) -> Callable[[Array], Array]:
+        """The function from features to scores of the seen classes, in ascending order of label."""
+        score: Callable[[Array], Array] = self.solution.scorer(self._backend.index(self._solved.labels.order))
+        return score
 
     def _with_unseen(self, blocks: list[Array], X: Any, value: float) -> Array:
         """Stack blocks of columns of seen classes into columns of all of `classes_`."""

@@ -27,6 +27,7 @@ from aircl.cli.once import OnceCommand
 from aircl.cli.predict import predict
 from aircl.cli.report import report
 from aircl.cli.run import run
+from aircl.cli.serve import serve, token
 from aircl.cli.show import show
 from aircl.cli.tune import tune
 from aircl.cli.weights import weights
@@ -48,6 +49,8 @@ for command in (
     run,
     report,
     tune,
+    serve,
+    token,
 ):
     app.command(cls=OnceCommand)(command)
 app.command("list", cls=OnceCommand)(list_)

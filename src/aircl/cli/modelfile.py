@@ -22,20 +22,9 @@ if TYPE_CHECKING:
 
 def load_model(path: Path) -> AnalyticClassifier:
     """Read a classifier of whatever class the file holds."""
-    from aircl import classifiers
-    from aircl.classifiers import persistence
-    from aircl.classifiers.file import read_header
+    from aircl.classifiers.persistence import load_any
 
-    header = read_header(path)
-    name = header.get("class")
-    if "export" in header:
-        raise classifiers.FileError(
-            f"{path} is an export: it holds no statistics and can only predict. Use the model that it was made of."
-        )
-    cls: Any = getattr(classifiers, name) if name in classifiers.__all__ else None
-    if not hasattr(cls, "load"):
-        raise classifiers.FileError(f"{path} holds a {name!r}, which this aircl does not know. Install a newer aircl.")
-    model: AnalyticClassifier = persistence.load(cls, path, make_backbone=False)  # not everything needs it
+    model: AnalyticClassifier = load_any(path, make_backbone=False)  # not everything needs it
     return model
 
 

@@ -9,14 +9,11 @@ import typer
 
 FILE_TYPES = "csv, tsv, jsonl, parquet, npz or safetensors"
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILES",
-        help=f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images; or Python "
-        "functions, module:function.",
-    ),
-]
+FILES_HELP = (
+    f"Files of features or texts ({FILE_TYPES}), or patterns in quotes; folders of images; or Python functions, "
+    "module:function."
+)
+Files = Annotated[list[str], typer.Argument(metavar="FILES", help=FILES_HELP)]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `aircl learn` or `save` wrote.")]
 Label = Annotated[
     str | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +13,17 @@ from aircl.cli.export import load_predictor
 from aircl.cli.modelfile import label_kind, set_priors, take_backbone, take_feature_names
 from aircl.cli.options import (
     BATCH_ROWS,
+    FILES_HELP,
     BatchRows,
     Device,
     Features,
-    Files,
     Id,
     Image,
-    ModelPath,
     PriorsOption,
     Quiet,
     Text,
 )
+from aircl.cli.served import ServedModel
 from aircl.cli.sources import Asked, input_paths, open_sources
 from aircl.storage.writing import check_output, is_stdout
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 @reports_problems
 def predict(
-    model: ModelPath,
-    files: Files,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file; with --server, there is none.")],
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILES", help=FILES_HELP)] = None,
     label: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +71,12 @@ def predict(
             "with = + - @ get a ' in front, as a spreadsheet would run them.",
         ),
     ] = False,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask a service, see `aircl serve`, instead of a model file.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", envvar="AIRCL_TOKEN", help="With --server: who asks.")
+    ] = None,
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,
 ) -> None:
@@ -78,6 +84,10 @@ def predict(
 
     With --confidence or --novelty, a row may have no answer: an empty cell, with the reason beside it.
     """
+    if server is not None:
+        files = [str(model), *(files or [])]
+    if not files:
+        raise typer.BadParameter("say which files to predict.", param_hint="FILES")
     from aircl.cli.answers import Answers
     from aircl.cli.output import OUTPUTS, Columns, Lines, Predictions
     from aircl.data.arrays import agree_on_labels
@@ -88,11 +98,10 @@ def predict(
         raise typer.BadParameter(f"{output} should end in one of {', '.join(OUTPUTS)}.", param_hint="--output")
     if output is not None:
         check_output(output, inputs=[model])
-    classifier = load_predictor(model)
+    classifier: Any = load_predictor(model) if server is None else ServedModel(server, token)
     if not hasattr(classifier, "decide") and (confidence, novelty, priors) != (None, None, None):
-        raise ValueError(
-            f"{model} is an export, which takes no --confidence, --novelty or --priors. Use the model itself."
-        )
+        what = f"{model} is an export" if server is None else "a service answers by itself"
+        raise ValueError(f"{what}, which takes no --confidence, --novelty or --priors. Use the model itself.")
     set_priors(classifier, priors)
     if confidence is not None and not classifier.calibrate:
         classifier.set_params(calibrate=True)  # otherwise there is no probability to believe

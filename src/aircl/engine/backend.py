@@ -21,6 +21,8 @@ from scipy import sparse
 from scipy.linalg import blas, lapack
 from scipy.special import log_softmax, softmax
 
+from aircl.engine import kernels
+
 # A tensor goes by this name too: the engine uses of an array only what the two have in common, or a backend's methods.
 Array = npt.NDArray[Any]
 
@@ -201,13 +203,11 @@ class NumpyBackend:
         """Add alpha X'X to A in the lower triangle, in place (SYRK: half the work of a general product)."""
         if len(X) == 0:
             return
-        X = np.ascontiguousarray(X, dtype=A.dtype)
-        syrk = _kernel(blas, "syrk", A.dtype)
-        syrk(alpha, X.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+        kernels.syrk(alpha, np.ascontiguousarray(X, dtype=A.dtype), A)
 
     def symmetric_product(self, A: Array, B: Array) -> Array:
         """Return AB for a symmetric A in its lower form, shape (f, k)."""
-        return np.asarray(_kernel(blas, "symm", A.dtype)(1.0, A, B, lower=1))
+        return kernels.symm(A, B)
 
     def inner_product(self, A: Array, B: Array) -> float:
         """Return tr(AB) for symmetric matrices in their lower form, summed in float64."""
@@ -226,9 +226,7 @@ class NumpyBackend:
         """Add alpha X'X to a packed P, in place."""
         if len(X) == 0:
             return
-        X = np.ascontiguousarray(X, dtype=P.dtype)
-        sfrk = _kernel(lapack, "sfrk", P.dtype)
-        sfrk(n_features, len(X), alpha, X.T, 1.0, P, uplo="L", overwrite_c=1)
+        kernels.sfrk(alpha, np.ascontiguousarray(X, dtype=P.dtype), P)
 
     def packed_add(self, P: Array, terms: list[tuple[float, Array]]) -> None:
         """Add weighted packed matrices to P, in place: piece by piece, so that of P each piece moves to memory once."""
@@ -276,13 +274,11 @@ class NumpyBackend:
         """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""
         shifted = np.array(A, dtype=np.float64, order="F")
         shifted[np.diag_indices_from(shifted)] += shift
-        L, info = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-        return L if info == 0 else None
+        return shifted if kernels.potrf(shifted) else None
 
     def cholesky_solve(self, L: Array, B: Array) -> Array:
         """Return the solution of LL'W = B, float64."""
-        W, _ = lapack.dpotrs(L, np.asarray(B, dtype=np.float64), lower=1)
-        return np.asarray(W)
+        return kernels.potrs(L, B)
 
     def cholesky_inverse(self, L: Array) -> Array:
         """Return the inverse of LL', lower, float64."""
@@ -294,7 +290,7 @@ class NumpyBackend:
         lower = np.abs(np.tril(A))
         strict = lower - np.diag(np.diag(lower))
         one_norm = float((lower.sum(axis=0) + strict.sum(axis=1)).max())
-        return float(lapack.dpocon(L, one_norm, uplo="L")[0])
+        return kernels.pocon(L, one_norm)
 
 
 NUMPY = NumpyBackend()

@@ -179,8 +179,6 @@ class RandomReLU(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         shape = shapes.get("components", ())
         if shapes.keys() != {"components"} or len(shape) != 2 or shape[1] != self.n_components:
             raise ValueError(f"RandomReLU needs 'components' of shape (d, {self.n_components}), got {shapes}.")
-        if "float" not in str(arrays["components"].dtype):
-            raise ValueError(f"RandomReLU needs 'components' with a fraction, got {arrays['components'].dtype}.")
         self.components_ = arrays["components"]
         self.n_features_in_ = shape[0]
         return self

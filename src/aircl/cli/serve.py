@@ -1,0 +1,129 @@
+"""`aircl serve` and `aircl token`: a model that learns and answers over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from aircl.cli.console import reports_problems, say
+from aircl.cli.learn import Precision, Store, new_model
+from aircl.cli.modelfile import load_model
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+ServiceDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of the service.")]
+
+
+@reports_problems
+def serve(
+    directory: ServiceDirectory,
+    init: Annotated[bool, typer.Option("--init", help="Make the directory first, if it is not there.")] = False,
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="With --init: a model to begin with.", show_default="a new one")
+    ] = None,
+    store: Annotated[
+        Store | None, typer.Option(help="With --init: how second moments are held.", show_default="per-class")
+    ] = None,
+    expand: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="With --init: expand to N random ReLU features.")
+    ] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --init: what makes features of texts, such as wordllama."),
+    ] = None,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="With --init: keep a hash of every row, which makes /correct possible.")
+    ] = False,
+    dtype: Annotated[
+        Precision | None, typer.Option(help="With --init: precision of features.", show_default="float64")
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Where to listen; elsewhere needs tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="0: one that is free.")] = 8000,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who may do what; see `aircl token`.", show_default="tokens.json in DIR"),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Only answer, beside the process that learns.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="With --read-only: take up new versions.")] = False,
+    no_journal: Annotated[
+        bool, typer.Option("--no-journal", help="Write no rows to the disk: answers wait for a checkpoint.")
+    ] = False,
+    checkpoint_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows between two checkpoints.")] = 20_000,
+    checkpoint_seconds: Annotated[float, typer.Option(metavar="T", min=0, help="Seconds until a checkpoint.")] = 60.0,
+    keep_versions: Annotated[int, typer.Option(metavar="K", min=1, help="Checkpoints to roll back to.")] = 10,
+    max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="Largest request.")] = 32 * 2**20,
+    max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Most rows of a request.")] = 10_000,
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged to stderr, as JSON lines.")] = "info",
+) -> None:
+    """Serve a model that goes on learning. What it has answered for survives a kill of the process.
+
+    The address is printed on stdout once it listens. GET /docs shows the routes.
+    """
+    if follow and not read_only:
+        raise typer.BadParameter("only who does not learn can follow: add --read-only.", param_hint="--follow")
+    settings = {"store": store, "backbone": backbone, "ledger": ledger or None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not init and (model is not None or settings or expand is not None or dtype is not None):
+        raise typer.BadParameter("there is a model already, with settings of its own.", param_hint="--init")
+    if model is not None and (settings or expand is not None):
+        raise typer.BadParameter("the model has settings of its own.", param_hint="--model")
+    if read_only and (init or no_journal):
+        raise typer.BadParameter(
+            "nothing is written then: leave --init and --no-journal away.", param_hint="--read-only"
+        )
+    try:
+        from aircl.serve.run import run
+    except ImportError as error:
+        raise ValueError(f"{error.name} is not installed: pip install 'aircl[serve]'.") from error
+    from aircl.serve.settings import Settings
+    from aircl.serve.tokens import FILE
+    from aircl.serve.versions import Directory
+
+    place = Directory(directory)
+    if init and not place.exists():
+        begun = new_model(None, settings, expand, None) if model is None else load_model(model)
+        place.make(begun, dtype or "float64")
+    tokens = directory / FILE if tokens is None else tokens
+
+    def ready(address: str) -> None:
+        typer.echo(f"Serving {directory} at {address}")
+        if not tokens.exists():
+            say("Note: there are no tokens, so everyone on this machine may do everything. See `aircl token`.")
+
+    run(
+        place,
+        Settings(
+            checkpoint_rows=checkpoint_rows, checkpoint_seconds=checkpoint_seconds, keep_versions=keep_versions,
+            journal=not no_journal, max_body=max_body, max_rows=max_rows,
+        ),
+        host=host, port=port, tokens=tokens, read_only=read_only, follow=follow, log_level=log_level, ready=ready,
+    )  # fmt: skip
+
+
+@reports_problems
+def token(
+    directory: ServiceDirectory,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="predict|learn|admin", help="What it is for; may be repeated.", show_default="predict"),
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take it back: a running service refuses it at once.")
+    ] = False,
+) -> None:
+    """Make a token for a service, and print it: the directory keeps only a hash of it."""
+    from aircl.serve.tokens import FILE, SCOPES, add_token, remove_token
+
+    if unknown := [name for name in scope or () if name not in SCOPES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(SCOPES)}.", param_hint="--scope")
+    if remove:
+        remove_token(directory / FILE, name)
+        return
+    if not directory.is_dir():
+        raise ValueError(f"{directory} does not exist. Make it: aircl serve {directory} --init.")
+    typer.echo(add_token(directory / FILE, name, tuple(scope or ["predict"])))

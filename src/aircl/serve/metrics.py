@@ -1,0 +1,74 @@
+"""What can be watched, in the format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from aircl.serve.service import Service
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+METHODS = ("GET", "POST")
+
+
+class Metrics:
+    """Counts of requests, and a view of a service. Every service has its own.
+
+    Parameters
+    ----------
+    service : Service
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "aircl_requests", "Requests answered.", ("route", "method", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "aircl_request_seconds", "Time to answer.", ("route",), buckets=SECONDS, registry=self._registry
+        )
+        self._registry.register(_View(service))
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return everything as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+class _View:
+    """What a service is like when it is looked at: nothing has to be kept up to date."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        service, moment = self._service, self._service.moment()
+        rows = GaugeMetricFamily("aircl_class_rows", "Rows learned per class.", labels=["label"])
+        if moment.model.__sklearn_is_fitted__():
+            counts = moment.model.class_count_.tolist()
+            for label, count in zip(moment.model.classes_.tolist(), counts, strict=False):
+                rows.add_metric([str(label)], count)
+        yield rows
+        yield GaugeMetricFamily("aircl_version", "The last change that was made.", value=moment.version)
+        yield GaugeMetricFamily("aircl_rows_behind", "Rows predictions do not know yet.", value=service.rows_behind)
+        yield GaugeMetricFamily(
+            "aircl_storing", "1 if changes can be made durable.", value=service.status()["problem"] is None
+        )
+        if progressive := list(service.progressive):
+            yield GaugeMetricFamily(
+                "aircl_progressive_accuracy",
+                "Share of the last 1000 learned rows that had been predicted rightly just before.",
+                value=sum(progressive) / len(progressive),
+            )
+        if service.solved is not None and service.solved.expected is not None:
+            yield GaugeMetricFamily(
+                "aircl_expected_accuracy",
+                "Accuracy to expect of new rows that are like those learned.",
+                value=service.solved.expected.overall,
+            )

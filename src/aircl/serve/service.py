@@ -1,0 +1,222 @@
+"""The parts of a service together: a writer or a follower, a solver, a gatherer of predictions, and what is counted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from aircl.serve.changes import Change
+from aircl.serve.gatherer import Gatherer
+from aircl.serve.settings import Settings
+from aircl.serve.solver import Moment, Solved, Solver, solve
+from aircl.serve.versions import Catalogue, Directory
+from aircl.serve.writer import Writer
+
+LOG = logging.getLogger("aircl.serve")
+
+# Rows over which progressive accuracy is counted, and seconds between two looks of a follower.
+PROGRESSIVE_ROWS = 1000
+FOLLOW_SECONDS = 1.0
+
+
+class Service:
+    """What the routes use. Use `serving` to make one.
+
+    Attributes
+    ----------
+    solved : Solved or None
+        What predictions use.
+    progressive : deque of bool
+        Whether the last rows that were learned had been predicted rightly just before.
+    """
+
+    def __init__(self, directory: Directory, settings: Settings) -> None:
+        self.directory, self.settings = directory, settings
+        self.solved: Solved | None = None
+        self._solved_rows = 0
+        self.progressive: deque[bool] = deque(maxlen=PROGRESSIVE_ROWS)
+        self.gatherer = Gatherer(lambda: self.solved, settings.max_waiting * 1000)
+
+    @property
+    def writer(self) -> Writer | None:
+        """Who makes changes, if this process may."""
+        return None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The versions that there are."""
+        raise NotImplementedError
+
+    def moment(self) -> Moment:
+        """Return the model as it is now."""
+        raise NotImplementedError
+
+    def publish(self, moment: Moment, solved: Solved | None) -> None:
+        """Have predictions use another solution; None if nothing is learned."""
+        self.solved, self._solved_rows = solved, moment.rows
+
+    @property
+    def rows_behind(self) -> int:
+        """Rows that were learned or forgotten since what predictions use was solved."""
+        return self.moment().rows - self._solved_rows
+
+    @property
+    def backbone(self) -> str | None:
+        """What makes features of texts; None if features are sent."""
+        backbone = self.moment().model.backbone
+        return None if backbone is None else str(getattr(backbone, "name", backbone))
+
+    def status(self) -> dict[str, Any]:
+        """Return how it is, without anything that was learned."""
+        writer = self.writer
+        problem = None if writer is None else writer.problem
+        return {
+            "status": "ok" if problem is None else "degraded",
+            "problem": problem,
+            "read_only": writer is None,
+            "version": self.moment().version,
+            "features": getattr(self.moment().model, "n_features_in_", None),
+            "backbone": self.backbone,
+            "solved": None if self.solved is None else self.solved.moment.version,
+            "rows_behind": self.rows_behind,
+        }
+
+    def close(self) -> None:
+        """End what was begun."""
+
+
+class WritingService(Service):
+    """The one service of a directory that makes changes."""
+
+    def __init__(self, directory: Directory, settings: Settings) -> None:
+        super().__init__(directory, settings)
+        self._solver = Solver(self.moment, self.publish)
+        self._writer = Writer(directory, settings, self._predict_first, self._solver.wake)
+        self.solved = solve(self.moment())
+        self._solver.start()
+        self._writer.start()
+
+    @property
+    def writer(self) -> Writer | None:
+        """Who makes changes."""
+        return self._writer
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The versions that there are."""
+        return self._writer.catalogue
+
+    def moment(self) -> Moment:
+        """Return the model as it is now."""
+        return self._writer.moment
+
+    def publish(self, moment: Moment, solved: Solved | None) -> None:
+        """Have predictions use another solution, unless what it is made of may still be taken back."""
+        if moment.model is self._writer.model and self._writer.settled:
+            super().publish(moment, solved)
+
+    def _predict_first(self, change: Change) -> None:
+        """Count how well rows are predicted that are learned next."""
+        solved, rows = self.solved, change.rows
+        if change.kind != "learn" or solved is None or rows is None:
+            return
+        try:
+            right = solved.snapshot.predict(rows.X) == np.asarray(rows.labels)
+        except ValueError:  # the model will say what is wrong with them
+            return
+        self.progressive.extend(np.broadcast_to(right, len(rows.labels)).tolist())
+
+    def close(self) -> None:
+        """Make what waits, write a checkpoint, and end."""
+        self._writer.stop()
+        self._solver.stop()
+
+
+class ReadingService(Service):
+    """A service that answers from the versions that another process makes.
+
+    Parameters
+    ----------
+    directory : Directory
+    settings : Settings
+    follow : bool
+        Whether to take up new versions.
+    """
+
+    def __init__(self, directory: Directory, settings: Settings, follow: bool) -> None:
+        super().__init__(directory, settings)
+        self._stopped = threading.Event()
+        self._stamp = directory.stamp()
+        self._read()
+        self._thread = threading.Thread(target=self._run, name="aircl-follower", daemon=True)
+        if follow:
+            self._thread.start()
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The versions that there were at the last look."""
+        return self._catalogue
+
+    def moment(self) -> Moment:
+        """Return the model of the last look."""
+        return self._moment
+
+    def _read(self) -> None:
+        catalogue = self.directory.read()
+        while True:
+            try:
+                model = self.directory.load(catalogue.current)
+                break
+            except (OSError, ValueError):
+                newer = self.directory.read()
+                if newer.current == catalogue.current:
+                    raise
+                catalogue = newer  # it was removed while it was read
+        moment = Moment(model, catalogue.current.version, 0)
+        self.solved, self._catalogue, self._moment = solve(moment), catalogue, moment
+
+    def _run(self) -> None:
+        while not self._stopped.wait(FOLLOW_SECONDS):
+            try:
+                if (stamp := self.directory.stamp()) != self._stamp:
+                    self._read()
+                    self._stamp = stamp
+                    LOG.info("followed", extra={"fields": {"version": self._moment.version}})
+            except (OSError, ValueError) as error:  # predictions go on with what there is
+                LOG.error("follow-failed", exc_info=error)
+
+    def close(self) -> None:
+        """End."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+
+@contextmanager
+def serving(
+    directory: Directory, settings: Settings, *, read_only: bool = False, follow: bool = False
+) -> Iterator[Service]:
+    """Give a service of a directory, which is locked meanwhile unless it is only read."""
+    if read_only:
+        with _running(ReadingService(directory, settings, follow)) as service:
+            yield service
+    else:
+        directory.read()
+        with directory.locked(), _running(WritingService(directory, settings)) as service:
+            yield service
+
+
+@contextmanager
+def _running(service: Service) -> Iterator[Service]:
+    service.gatherer.start()
+    try:
+        yield service
+    finally:
+        service.gatherer.stop()
+        service.close()

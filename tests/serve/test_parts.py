@@ -1,0 +1,250 @@
+"""What the parts of a service promise each other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from aircl import AIRClassifier, Client, ServiceError
+from aircl.serve.changes import Change, Rows
+from aircl.serve.gatherer import Gatherer
+from aircl.serve.journal import Entry, Journal, JournalError, StorageError
+from aircl.serve.solver import Moment, solve
+from aircl.serve.tokens import add_token, read_tokens, remove_token
+from aircl.serve.versions import Directory
+from aircl.serve.writer import BusyError
+from aircl.storage.errors import InputError
+
+X, Y = np.eye(3), ["cat", "dog", "owl"]
+
+
+# -- predictions --
+class Held:
+    """A snapshot whose first product waits until it is let go."""
+
+    def __init__(self, snapshot):
+        self.snapshot, self.products = snapshot, []
+        self.begun, self.let_go = threading.Event(), threading.Event()
+
+    def predict_log_proba(self, X):
+        self.products.append(len(X))
+        self.begun.set()
+        assert self.let_go.wait(60)
+        return self.snapshot.predict_log_proba(X)
+
+
+@pytest.fixture
+def solved():
+    return solve(Moment(AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y), 1, 3))
+
+
+def gathered(solved, rows, max_rows=1000):
+    """Ask for predictions of many, all but the first while its product is being made."""
+    held = Held(solved.snapshot)
+    object.__setattr__(solved, "snapshot", held)
+    gatherer = Gatherer(lambda: solved, max_rows)
+    gatherer.start()
+
+    async def ask():
+        first = asyncio.create_task(gatherer.log_probabilities(rows[0]))
+        await asyncio.to_thread(held.begun.wait, 60)
+        others = [asyncio.create_task(gatherer.log_probabilities(part)) for part in rows[1:]]
+        await asyncio.sleep(0)  # they ask
+        held.let_go.set()
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    try:
+        return asyncio.run(ask()), held.products
+    finally:
+        gatherer.stop()
+
+
+def test_predictions_that_wait_are_made_by_one_product(solved):
+    expected = solved.snapshot.predict_log_proba(X)
+    answers, products = gathered(solved, [X[:1], X[1:2], X[2:], X])
+    assert products == [1, 5]
+    for (used, log_p), part in zip(answers, (expected[:1], expected[1:2], expected[2:], expected), strict=True):
+        assert used is solved
+        np.testing.assert_allclose(log_p, part, rtol=1e-12)
+
+
+def test_one_that_fails_fails_alone(solved):
+    answers, _ = gathered(solved, [X[:1], X[1:], np.ones((1, 7)), X])
+    assert isinstance(answers[2], ValueError)
+    assert [len(answers[i][1]) for i in (0, 1, 3)] == [1, 2, 3]
+
+
+def test_what_waits_is_limited(solved):
+    answers, _ = gathered(solved, [X[:1], X[:2], X[:2]], max_rows=3)
+    assert [isinstance(answer, BusyError) for answer in answers] == [False, False, True]
+
+
+def test_a_prediction_says_how_far_behind_it_is(place, local):
+    with local(place) as service:
+        service.learn(X, Y)
+        service.wait()
+        with service.service.writer.model._learner._solving:  # so nothing is solved for now
+            service.learn(-X, ["fox"] * 3)
+            answer = service.predict(X[0]).json()
+            assert (answer["version"], answer["rows_behind"]) == (1, 3)
+        service.wait()
+        answer = service.predict(-X).json()
+        assert (answer["version"], answer["rows_behind"]) == (2, 0)
+        assert answer["predictions"][0]["label"] == "fox"
+
+
+# -- the journal --
+def test_a_group_is_one_transaction(tmp_path):
+    journal = Journal(tmp_path, "a")
+    twice = [
+        Entry(1, "k", b"", "{}", Change("learn", Rows(X, Y))),
+        Entry(2, "k", b"", "{}", Change("learn", Rows(X, Y))),
+    ]
+    with pytest.raises(StorageError):
+        journal.append(twice)
+    assert list(journal.after(0)) == []
+    journal.append(twice[:1])
+    ((number, change),) = journal.after(0)
+    assert number == 1
+    np.testing.assert_array_equal(change.rows.X, X)
+    journal.close()
+
+
+def test_a_journal_of_another_service_or_a_damaged_one_is_refused(tmp_path):
+    Journal(tmp_path, "a").close()
+    with pytest.raises(JournalError, match="another service"):
+        Journal(tmp_path, "b")
+    (tmp_path / "journal.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(JournalError, match="damaged"):
+        Journal(tmp_path, "a")
+
+
+def test_a_digest_depends_on_the_service(tmp_path):
+    digests = set()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        journal = Journal(tmp_path / name, name)
+        digests |= {journal.digest(b"x", b"y"), journal.digest(b"xy")}
+        journal.close()
+    assert len(digests) == 4
+
+
+# -- tokens --
+def test_tokens_are_kept_as_hashes(tmp_path):
+    path = tmp_path / "tokens.json"
+    secret = add_token(path, "app", ("predict",))
+    assert secret not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(ValueError, match="already"):
+        add_token(path, "app", ("predict",))
+    with pytest.raises(ValueError, match="no token for 'web'"):
+        remove_token(path, "web")
+    remove_token(path, "app")
+    assert read_tokens(path) == ()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+# -- directories --
+def test_a_directory_is_made_once(place, tmp_path):
+    with pytest.raises(ValueError, match="is there already"):
+        place.make(AIRClassifier())
+    with pytest.raises(ValueError, match="not the directory of a service"):
+        Directory(tmp_path).read()
+    assert place.path.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', '{"format": 1, "versions": []}', '{"format": 1}'])
+def test_a_damaged_list_is_refused(text, place):
+    (place.path / "service.json").write_text(text)
+    with pytest.raises(ValueError, match=r"service\.json"):
+        place.read()
+
+
+def test_damaged_files_are_refused_or_read(place, tmp_path):
+    """Bytes that are changed at random: an error of our own, or what can be used."""
+    rng, refused = random.Random(0), 0
+    add_token(place.path / "tokens.json", "app", ("predict", "learn"))
+    for name, read in (("service.json", place.read), ("tokens.json", lambda: read_tokens(place.path / "tokens.json"))):
+        path = place.path / name
+        good = path.read_bytes()
+        for _ in range(100):
+            content = bytearray(good)
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(content))
+                content[at : at + rng.choice((0, 1, 9))] = rng.choice((b"", b"\xff", b"[", b'"', b"-1", b"null", b"{}"))
+            path.write_bytes(content)
+            try:
+                read()
+            except InputError:
+                refused += 1
+    assert refused > 100
+
+
+# -- client and command line --
+def test_the_client_does_everything(place, token, processes, client_of, tmp_path):
+    AIRClassifier(0.1, expansion=None, calibrate=False).fit(-X, ["fox"] * 3).save(tmp_path / "m")
+    with client_of(processes(place.path, "--checkpoint-rows", "3")) as client:
+        first = client.learn(X, Y, key="mine")
+        assert client.learn(X, Y, key="mine") == {**first, "repeated": True}
+        client.merge(tmp_path / "m")
+        assert client.classes() == {"cat": 1, "dog": 1, "owl": 1, "fox": 3}
+        client.forget(classes=["dog"])
+        client.forget(X[:1], ["cat"])
+        assert client.classes() == {"owl": 1, "fox": 3}
+        client.rollback(first["version"])
+        assert client.classes() == {"cat": 1, "dog": 1, "owl": 1}
+        assert client.versions()[-1]["reason"] == f"rolled back to {first['version']}"
+        assert client.expected_accuracy()["expected"] is None
+        with pytest.raises(ServiceError, match="3 rows but 1 labels") as refused:
+            client.learn(X, ["cat"])
+        assert refused.value.status == 422
+
+
+def test_a_client_gives_up_after_a_while():
+    with Client("http://127.0.0.1:9", timeout=1, patience=0) as client, pytest.raises(OSError):  # noqa: PT011
+        client.health()
+
+
+def test_predict_asks_a_service(place, token, processes, forks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    rows = 3 * X[y] + rng.standard_normal((60, 3))
+    np.savez("rows.npz", X=rows, y=y)
+    assert forks.run("learn", "rows.npz", "--label", "y", "-o", "model.safetensors").code == 0
+    place = Directory(tmp_path / "other")
+    place.make(AIRClassifier.load("model.safetensors"))
+    url = processes(place.path).url
+    for options in ((), ("--proba",)):
+        local = forks.run("predict", "model.safetensors", "rows.npz", "--label", "y", *options)
+        served = forks.run("predict", "--server", url, "rows.npz", "--label", "y", *options)
+        assert local.code == served.code == 0
+        if options:
+            mine, theirs = ([list(map(float, line.split(","))) for line in out.splitlines()[1:]]
+                            for out in (local.stdout, served.stdout))  # fmt: skip
+            np.testing.assert_allclose(theirs, mine, atol=1e-9)
+        else:
+            assert served.stdout == local.stdout
+    assert forks.run("predict", "model.safetensors").code == 2
+    gone = forks.run("predict", "--server", url, "--token", "x", "absent.npz")
+    assert gone.code == 1
+
+
+def test_logs_hold_no_contents(place, token, processes, client_of):
+    running = processes(place.path, "--log-level", "debug")
+    with client_of(running) as client:
+        client.learn([[0.123456, 2.0]], ["a very secret label"])
+        with pytest.raises(ServiceError):
+            client.learn([[0.123456, 2.0]], ["a very secret label", "another"])
+        with pytest.raises(ServiceError):
+            client.forget([[0.123456, 9.0]], ["an unknown secret"])
+    running.end()
+    entries = [json.loads(line) for line in running.process.stderr.splitlines()]
+    assert {"recovered", "change", "refused", "checkpoint"} <= {entry["event"] for entry in entries}
+    assert "secret" not in running.process.stderr
+    assert "123456" not in running.process.stderr

@@ -1,0 +1,354 @@
+"""What every route answers, and what it refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+
+import numpy as np
+import pytest
+
+from aircl import AIRClassifier
+from aircl.serve.tokens import add_token, remove_token
+from aircl.serve.versions import Directory
+
+from .conftest import wait_until
+
+X, Y = np.eye(3), ["cat", "dog", "owl"]
+
+
+def test_it_learns_and_predicts(place, local):
+    with local(place) as service:
+        assert service.predict(X).status_code == 409
+        assert service.learn(X, Y).json() == {"version": 1, "rows": 3, "repeated": False}
+        service.wait()
+        answer = service.predict(X, top=2).json()
+        assert (answer["version"], answer["rows_behind"]) == (1, 0)
+        assert [entry["label"] for entry in answer["predictions"]] == Y
+        twin = AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y)
+        for entry, p in zip(answer["predictions"], twin.predict_proba(X), strict=True):
+            assert [top["probability"] for top in entry["top"]] == pytest.approx(sorted(p, reverse=True)[:2])
+        assert service.predict(X[1]).json()["predictions"][0]["label"] == "dog"
+        sure = answer["predictions"][0]["probability"]
+        unsure = service.predict(X[0], confidence=min(1, sure + 1e-6)).json()["predictions"]
+        assert unsure == [{"label": None, "probability": pytest.approx(sure)}]
+        assert service.predict(X[0], confidence=sure - 1e-6).json()["predictions"][0]["label"] == "cat"
+        assert service.predict(X[0], confidence=1.5).status_code == 422
+        assert service.rows() == {"cat": 1, "dog": 1, "owl": 1}
+
+
+def test_it_forgets_rows_and_classes(place, local):
+    with local(place) as service:
+        service.learn([*X, *X], [*Y, *Y])
+        rows = {"features": [X[0].tolist()], "labels": ["cat"]}
+        assert service.post("/forget", rows).json()["rows"] == 1
+        assert service.post("/forget", {"classes": ["dog"]}).json()["version"] == 3
+        assert service.rows() == {"cat": 1, "owl": 2}
+        assert service.post("/forget", {"classes": ["dog"]}).status_code == 422
+        assert service.post("/forget", {**rows, "classes": ["cat"]}).status_code == 422
+        assert service.post("/forget", {"features": [X[0].tolist()]}).status_code == 422
+
+
+def test_what_is_forgotten_can_be_taken_from_older_versions(place, local):
+    with local(place, checkpoint_rows=1) as service:
+        service.learn([*X, *X], [*Y, *Y])
+        service.post("/forget", {"classes": ["dog"], "purge": True})
+        (version,) = service.http.get("/versions").json()["versions"]
+        assert (version["version"], version["classes"], version["reason"]) == (2, 2, "forget-classes")
+        assert len(list((place.path / "versions").iterdir())) == 1
+    with local(place) as service:
+        assert service.rows() == {"cat": 2, "owl": 2}
+
+
+def test_sample_weights_are_learned_and_forgotten(place, local):
+    with local(place) as service:
+        asked = {"features": X.tolist(), "labels": Y, "sample_weight": [1.0, 2.5, 4.0]}
+        assert service.post("/learn", asked).status_code == 200
+        assert service.rows() == pytest.approx({"cat": 1, "dog": 2.5, "owl": 4})
+        assert service.post("/learn", {**asked, "sample_weight": [1.0]}).status_code == 422
+        assert service.post("/learn", {**asked, "sample_weight": [1.0, 1.0, -1.0]}).status_code == 422
+        assert service.post("/forget", asked).status_code == 200
+        assert service.rows() == {}
+
+
+def test_it_merges_a_model_once(place, local, tmp_path):
+    AIRClassifier(0.1, expansion=None, calibrate=False).fit(X, Y).save(tmp_path / "m")
+    content = (tmp_path / "m").read_bytes()
+    headers = {"Content-Type": "application/octet-stream", "Idempotency-Key": "1"}
+    with local(place) as service:
+        service.learn(X, Y)
+        first = service.http.post("/merge", content=content, headers=headers)
+        assert first.json() == {"version": 2, "rows": 0, "repeated": False}
+        assert service.http.post("/merge", content=content, headers=headers).json()["repeated"]
+        assert service.rows() == {"cat": 2, "dog": 2, "owl": 2}
+        headers["Idempotency-Key"] = "2"
+        assert service.http.post("/merge", content=content, headers=headers).status_code == 422  # it is in there
+        assert service.http.post("/merge", content=b"rubbish", headers=headers).status_code == 422
+        assert service.http.post("/merge", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+        assert service.rows() == {"cat": 2, "dog": 2, "owl": 2}
+    with local(place) as service:
+        assert service.rows() == {"cat": 2, "dog": 2, "owl": 2}
+
+
+def test_versions_can_be_rolled_back_to(place, local):
+    with local(place, checkpoint_rows=3, keep_versions=3) as service:
+        service.learn(X, Y)
+        service.wait_for_version(1)
+        service.learn(X, Y)
+        service.wait_for_version(2)
+        assert [entry["version"] for entry in service.http.get("/versions").json()["versions"]] == [0, 1, 2]
+        assert service.post("/rollback", {"version": 1}, key="back").json()["version"] == 3
+        assert service.post("/rollback", {"version": 1}, key="back").json()["repeated"]
+        assert service.rows() == {"cat": 1, "dog": 1, "owl": 1}
+        listed = service.http.get("/versions").json()["versions"]
+        assert [(entry["version"], entry["reason"]) for entry in listed][-1] == (3, "rolled back to 1")
+        assert service.post("/rollback", {"version": 0}).status_code == 404  # three are kept
+        wait_until(lambda: service.predict(X[0]).json()["version"] >= 3)
+        service.learn(X, Y)
+    with local(place) as service:
+        assert service.rows() == {"cat": 2, "dog": 2, "owl": 2}
+
+
+def test_a_key_is_for_one_change(place, local):
+    with local(place) as service:
+        assert not service.learn(X, Y, key="a").json()["repeated"]
+        assert service.learn(X, Y, key="a").json() == {"version": 1, "rows": 3, "repeated": True}
+        assert service.learn(X, [*Y[:2], "fox"], key="a").status_code == 422
+        assert service.learn(X, Y, key="x" * 201).status_code == 422
+        assert service.rows() == {"cat": 1, "dog": 1, "owl": 1}
+    with local(place) as service:  # after a checkpoint and a restart, too
+        assert service.learn(X, Y, key="a").json()["repeated"]
+
+
+def test_a_change_that_was_refused_may_be_asked_for_again(place, local):
+    rows = {"features": [X[0].tolist()], "labels": ["cat"]}
+    with local(place) as service:
+        assert service.post("/forget", rows, key="a").status_code == 422
+        service.learn([*X, *X], [*Y, *Y])
+        assert service.post("/forget", rows, key="a").json()["repeated"] is False
+        assert service.rows() == {"cat": 1, "dog": 2, "owl": 2}
+
+
+def test_progressive_and_expected_accuracy(tmp_path, local):
+    directory = Directory(tmp_path / "s")
+    directory.make(AIRClassifier(0.1, expansion=None))
+    rng = np.random.default_rng(0)
+    rows = np.repeat(X, 20, axis=0) + 0.1 * rng.standard_normal((60, 3))
+    with local(directory) as service:
+        empty = service.http.get("/expected-accuracy").json()
+        assert empty == {"expected": None, "progressive": None, "progressive_rows": 0}
+        service.learn(rows, np.repeat(Y, 20).tolist())
+        service.wait()
+        service.learn(rows[::2], np.repeat(Y, 10).tolist())
+        service.wait()
+        found = service.http.get("/expected-accuracy").json()
+        assert found["progressive"] == 1.0
+        assert found["progressive_rows"] == 30
+        assert found["expected"] > 0.9
+        text = service.http.get("/metrics").text
+    assert 'aircl_class_rows{label="cat"} 30.0' in text
+    assert "aircl_progressive_accuracy 1.0" in text
+    assert 'aircl_requests_total{method="POST",route="/learn",status="200"} 2.0' in text
+    assert 'aircl_request_seconds_bucket{le="0.001",route="/learn"}' in text
+
+
+def test_a_read_only_service_changes_nothing(place, local):
+    with local(place) as service:
+        service.learn(X, Y)
+    with local(place, read_only=True) as service, local(place) as writing:
+        assert service.predict(X).json()["predictions"][1]["label"] == "dog"
+        assert service.learn(X, Y).status_code == 404
+        assert service.http.get("/healthz").json()["read_only"]
+        assert writing.learn(X, Y).status_code == 200
+
+
+def test_the_page_needs_no_network(place, local):
+    with local(place) as service:
+        page = service.http.get("/docs")
+        assert page.status_code == 200
+        assert "//" not in page.text.replace("http://localhost", "").partition("<script>")[0]
+        assert len(service.http.get("/docs/swagger-ui-bundle.js").content) > 10**6
+        assert service.http.get("/docs/secrets").status_code == 404
+        paths = service.http.get("/openapi.json").json()["paths"]
+        assert set(paths) == {
+            "/predict", "/learn", "/forget", "/merge", "/rollback", "/classes", "/versions", "/expected-accuracy",
+            "/healthz", "/metrics",
+        }  # fmt: skip
+        assert "features" in json.dumps(paths["/learn"]["post"]["requestBody"])
+
+
+# -- who may --
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [
+        (("predict",), {"/predict", "/classes"}),
+        (("learn",), {"/learn", "/forget"}),
+        (("admin",), {"/versions", "/rollback"}),
+    ],
+)
+def test_scopes(scopes, allowed, place, local):
+    secret = add_token(place.path / "tokens.json", "app", scopes)
+    bodies = {
+        "/predict": {"features": [1, 0, 0]}, "/classes": None, "/learn": {"features": X.tolist(), "labels": Y},
+        "/forget": {"features": X.tolist(), "labels": Y}, "/versions": None, "/rollback": {"version": 0},
+    }  # fmt: skip
+    with local(place) as service:
+        for path, body in bodies.items():
+            method = "GET" if body is None else "POST"
+            for headers, refused in (({}, 401), ({"Authorization": "Bearer guess"}, 401), (None, 403)):
+                headers = {"Authorization": f"Bearer {secret}"} if headers is None else headers
+                answer = service.http.request(method, path, json=body, headers=headers)
+                if refused == 403 and path in allowed:
+                    assert answer.status_code not in (401, 403)
+                else:
+                    assert answer.status_code == refused
+                    assert secret not in answer.text
+        whole = service.post("/forget", {"classes": ["cat"]}, Authorization=f"Bearer {secret}")
+        assert whole.status_code == 403  # it takes both: learn and admin
+        assert service.http.get("/healthz").status_code == 200
+        remove_token(place.path / "tokens.json", "app")
+        assert service.http.get("/classes", headers={"Authorization": f"Bearer {secret}"}).status_code == 401
+        (place.path / "tokens.json").write_text("{")
+        assert service.http.get("/classes", headers={"Authorization": f"Bearer {secret}"}).status_code == 503
+
+
+def test_once_there_is_a_token_it_is_needed(place, local):
+    with local(place) as service:
+        assert service.http.get("/classes").status_code == 200
+        add_token(place.path / "tokens.json", "app", ("predict",))
+        assert service.http.get("/classes").status_code == 401
+        (place.path / "tokens.json").unlink()
+        assert service.http.get("/classes").status_code == 401  # nobody is let in by a file that is gone
+
+
+def test_two_tokens_may_use_the_same_key(place, local):
+    path = place.path / "tokens.json"
+    secrets = [add_token(path, name, ("learn", "predict")) for name in ("one", "two")]
+    with local(place) as service:
+        for secret in secrets:
+            answer = service.post(
+                "/learn", {"features": X.tolist(), "labels": Y}, key="k", Authorization=f"Bearer {secret}"
+            )
+            assert answer.json()["repeated"] is False
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://localhost"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:3000"}, 403),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": ""}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Host": "[::1]:8000"}, 200),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_no_web_page_from_elsewhere_can_teach_it(headers, status, place, local):
+    with local(place) as service:
+        headers = {"Content-Type": "application/json", **headers}
+        body = json.dumps({"features": X.tolist(), "labels": Y})
+        assert service.http.post("/learn", content=body, headers=headers).status_code == status
+        assert bool(service.rows()) == (status == 200)
+
+
+# -- how much --
+def test_limits(place, local):
+    with local(place, max_body=1000, max_rows=5, max_merge=1000) as service:
+        assert service.learn(np.ones((6, 2)), ["a"] * 6).status_code == 413
+        assert service.learn(np.ones((5, 60)), ["a"] * 5).status_code == 413
+        chunked = service.http.post(
+            "/learn", content=(b"x" * 400 for _ in range(4)), headers={"Content-Type": "application/json"}
+        )
+        assert chunked.status_code == 413
+        headers = {"Content-Type": "application/octet-stream"}
+        assert service.http.post("/merge", content=b"x" * 1001, headers=headers).status_code == 413
+        assert service.rows() == {}
+    assert not list(place.path.glob(".aircl*"))
+
+
+MALFORMED = [
+    b"", b"{", b"[]", b"null", b"\xff\xfe", b"1" * 500, b"[" * 500, b'{"features": ' + b"[" * 500,
+    b'{"features": [[1, 2], [3]], "labels": ["a", "b"]}',
+    b'{"features": [[1, NaN]], "labels": ["a"]}',
+    b'{"features": [[1, 1e999]], "labels": ["a"]}',
+    b'{"features": [[1, null]], "labels": ["a"]}',
+    b'{"features": [["1", "2"]], "labels": ["a"]}',
+    b'{"features": [[true, false]], "labels": ["a"]}',
+    b'{"features": [[[1]]], "labels": ["a"]}',
+    b'{"features": [[]], "labels": ["a"]}',
+    b'{"features": [], "labels": []}',
+    b'{"features": {"a": 1}, "labels": ["a"]}',
+    b'{"features": [[1, 2]], "labels": ["a", "b"]}',
+    b'{"features": [[1, 2]], "labels": [1.5]}',
+    b'{"features": [[1, 2]], "labels": [null]}',
+    b'{"features": [[1, 2]], "labels": [["a"]]}',
+    b'{"features": [[1, 2], [3, 4]], "labels": ["a", 1]}',
+    b'{"features": [[1, 2]], "labels": [123456789012345678901234567890]}',
+    b'{"features": [[1, 2]], "labels": ["a\\u0000"]}',
+    b'{"features": [[1, 2]], "labels": ["a"], "more": 1}',
+    b'{"features": [[1e200, 2]], "labels": ["a"]}',
+    b'{"features": [[1, 2]]}',
+]  # fmt: skip
+
+
+def test_a_malformed_body_is_told_and_changes_nothing(place, local):
+    with local(place) as service:
+        for body in MALFORMED:
+            answer = service.http.post("/learn", content=body, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 422, body
+            assert "Traceback" not in answer.text
+            assert len(answer.content) < 2000
+            assert service.rows() == {}
+        assert service.service.status()["status"] == "ok"
+        assert service.learn(X, Y).status_code == 200
+
+
+def test_rows_that_do_not_fit_the_model_are_refused(place, local):
+    with local(place) as service:
+        service.learn(X, Y)
+        service.wait()
+        assert service.learn(np.ones((1, 4)), ["cat"]).status_code == 422
+        assert service.learn(np.ones((1, 3)), [3]).status_code == 422
+        assert service.predict(np.ones((1, 4))).status_code == 422
+        assert service.predict(X, top=0).status_code == 422
+        assert service.post("/rollback", {"version": -1}).status_code == 422
+
+
+def test_a_thousand_fuzzed_requests(place, local):
+    """Valid requests, damaged at random: an answer each, never a fault, and the model is what was answered for."""
+    rng = random.Random(0)
+    routes = ["/predict", "/learn", "/forget", "/merge", "/rollback", "/classes", "/versions", "/healthz", "/nowhere"]
+    valid = [
+        {"features": X.tolist(), "labels": Y}, {"features": [1, 0, 0], "top": 2}, {"classes": ["cat"]},
+        {"version": 0}, {"features": X.tolist(), "labels": Y, "sample_weight": [1, 2, 3]},
+    ]  # fmt: skip
+    bits = [b"[", b"]", b"{", b"}", b'"', b",", b"NaN", b"-", b"1e308", b"null", b"\x00", b"\xff", b"true", b"\\u"]
+    counts = {}
+    with local(place) as service:
+        for _ in range(1000):
+            body = bytearray(json.dumps(rng.choice(valid)).encode())
+            for _ in range(rng.choice([0, 0, 1, 2, 5])):
+                at = rng.randrange(len(body) + 1)
+                body[at : at + rng.choice([0, 1, 10])] = rng.choice(bits)
+            headers = {"Content-Type": rng.choice(["application/json"] * 6 + ["application/octet-stream", "", "x/y"])}
+            if rng.random() < 0.3:
+                headers["Idempotency-Key"] = rng.choice(["a", "b", "", "k" * 300, base64.b64encode(body[:9]).decode()])
+            if rng.random() < 0.1:
+                headers[rng.choice(["Host", "Origin", "Authorization", "Content-Length"])] = rng.choice(["", "x", "-1"])
+            method = rng.choice(["POST", "POST", "POST", "GET", "PUT", "DELETE"])
+            answer = service.http.request(method, rng.choice(routes), content=bytes(body), headers=headers)
+            counts[answer.status_code] = counts.get(answer.status_code, 0) + 1
+            assert answer.status_code < 500, answer.text
+            assert "Traceback" not in answer.text
+        assert {200, 403, 404, 405, 409, 415, 422} <= set(counts)
+        rows, status = service.rows(), service.http.get("/healthz").json()
+        assert status["status"] == "ok"
+    with local(place) as service:
+        assert service.rows() == rows
