@@ -177,12 +177,14 @@ def colours(page):
 
 
 def test_dark_and_light(page):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     light = colours(page)
     find(page, "#theme").click()
     dark = colours(page)
     assert all(a != b for a, b in zip(light, dark, strict=True))
     page.refresh()
-    assert colours(page) == dark  # it is remembered
+    WebDriverWait(page, 30).until(lambda _: colours(page) == dark)  # it is remembered
     find(page, "#theme").click()
     assert colours(page) == light
 

@@ -254,7 +254,13 @@ class NumpyBackend:
     # -- factorisations --
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """Return the eigenvalues of a complete symmetric A, ascending, and its eigenvectors as columns."""
-        eigenvalues, V = np.linalg.eigh(A)
+        try:
+            eigenvalues, V = np.linalg.eigh(A)
+        except np.linalg.LinAlgError as error:  # numbers that were learned do not come to this, forged ones may
+            size = f"{np.abs(A[np.isfinite(A)]).max(initial=0.0):.1e}"
+            raise ValueError(
+                f"second moments of a size up to {size} cannot be solved ({error}). Learn again, or scale the features."
+            ) from error
         return eigenvalues, V
 
     def qr(self, A: Array) -> tuple[Array, Array]:
