@@ -1,9 +1,13 @@
-"""Draw docs/opening.svg, the first picture of README and docs: the stream, what ACIL forgets, what AIR keeps, code."""
+"""Draw the first picture of README and docs: the stream, what ACIL forgets, what AIR keeps, and the code.
+
+``docs/opening.svg`` is for wide screens, ``docs/opening-narrow.svg`` for phones; both follow a dark theme.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -11,13 +15,39 @@ from sklearn.datasets import load_digits
 from aircl import ACILClassifier, AIRClassifier
 from aircl.scenarios import make_stream
 
-PLACE = Path(__file__).parents[1] / "docs" / "opening.svg"
-INK, SOFT, LINE, GREY, ORANGE = "#1c1f23", "#5c6470", "#d9dce0", "#8b95a1", "#c84a00"
+FOLDER = Path(__file__).parents[1] / "docs"
 CODE = (
     "clf = AIRClassifier()",
     "for X, y in stream: clf.partial_fit(X, y)",
     "clf.predict(X_new)",
 )
+NOTES = ("one pass, batch by batch", "no sample is kept", "as if trained on everything at once")
+RARE = 2  # how many of the rarest digits the titles speak of
+# Light and dark, by the class that elements have.
+COLOURS = {
+    "ground": ("#ffffff", "#171a1f"),
+    "panel": ("#f4f5f6", "#22262d"),
+    "track": ("#e9ebee", "#2a2f37"),
+    "ink": ("#1c1f23", "#f0f2f4"),
+    "soft": ("#5c6470", "#aab2bd"),
+    "stream": ("#5c6470", "#7d8794"),
+    "acil": ("#0068a8", "#4ea3dc"),
+    "air": ("#c84a00", "#f08244"),
+}
+
+
+class Layout(NamedTuple):
+    """Where things are: the size, left upper corners of the three charts, height of their bars, the box of code."""
+
+    size: tuple[int, int]
+    charts: tuple[tuple[int, int], ...]
+    height: int
+    code: tuple[int, int, int, int]
+    code_size: float
+
+
+WIDE = Layout((960, 400), ((24, 24), (347, 24), (670, 24)), 112, (24, 286, 912, 92), 16)
+NARROW = Layout((360, 716), ((47, 12), (47, 228), (47, 424)), 66, (12, 610, 336, 94), 12.5)
 
 
 def measure() -> tuple[list[int], dict[str, list[int]]]:
@@ -35,58 +65,75 @@ def measure() -> tuple[list[int], dict[str, list[int]]]:
     return stream.counts().sum(axis=0).tolist(), shares
 
 
-def text(x: float, y: float, words: str, size: int = 14, colour: str = INK, **more: str) -> str:
+def text(x: float, y: float, words: str, size: float = 13, kind: str = "soft", **more: str) -> str:
     """Return a piece of text."""
     words = words.replace("&", "&amp;").replace("<", "&lt;")
     extra = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in more.items())
-    return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"{extra}>{words}</text>'
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" class="{kind}"{extra}>{words}</text>'
 
 
-def bars(x: float, y: float, values: list[int], colour: str, top: int, unit: str) -> list[str]:
-    """Return ten bars that stand on y, with their values."""
-    parts = [f'<path d="M{x} {y}h266" stroke="{LINE}"/>']
+def bars(x: float, y: float, values: list[int], kind: str, top: int, height: int) -> list[str]:
+    """Return ten bars that stand on y, with their values; shares have what is missing behind them."""
+    parts = []
     for digit, value in enumerate(values):
-        left, height = x + 4 + 26 * digit, max(1.0, 120 * value / top)
-        parts.append(f'<rect x="{left:g}" y="{y - height:g}" width="20" height="{height:g}" fill="{colour}"/>')
-        parts.append(text(left + 10, y - height - 5, f"{value}{unit}", 11, SOFT, text_anchor="middle"))
-        parts.append(text(left + 10, y + 16, str(digit), 12, SOFT, text_anchor="middle"))
+        left, tall = x + 4 + 26 * digit, max(1.0, height * value / top)
+        if top == 100:
+            parts.append(f'<rect x="{left:g}" y="{y - height}" width="20" height="{height}" class="track"/>')
+        parts.append(f'<rect x="{left:g}" y="{y - tall:g}" width="20" height="{tall:g}" class="{kind}"/>')
+        parts.append(text(left + 10, y - tall - 5, str(value), 11, text_anchor="middle"))
+        parts.append(text(left + 10, y + 15, str(digit), 12, text_anchor="middle"))
     return parts
 
 
-def draw(counts: list[int], shares: dict[str, list[int]]) -> str:
+def phases(x: float, y: float) -> list[str]:
+    """Return a line below each two digits that arrive together, and its number."""
+    lines = [f'<path d="M{x + 4 + 52 * n} {y}h46" class="rule"/>' for n in range(5)]
+    labels = [("phase 1" if n == 0 else str(n + 1)) for n in range(5)]
+    return lines + [text(x + 27 + 52 * n, y + 14, label, 11.5, text_anchor="middle") for n, label in enumerate(labels)]
+
+
+def draw(counts: list[int], shares: dict[str, list[int]], layout: Layout = WIDE) -> str:
     """Return the picture."""
-    tail = {name: round(float(np.mean(own[5:]))) for name, own in shares.items()}
-    code = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
-    parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 370" role="img" font-family="system-ui, sans-serif">',
-        "<title>A long-tailed stream; ACIL forgets its rare classes, AIR keeps them; three lines of code</title>",
-        '<rect width="960" height="370" rx="10" fill="#ffffff"/>',
-    ]
-    columns = (
-        (24, "The stream", "samples of each digit, rarer and rarer", counts, SOFT, max(counts), ""),
-        (
-            346,
-            "What ACIL forgets",
-            f"{tail['ACIL']} % of the rarer half is known in the end",
-            shares["ACIL"],
-            GREY,
-            100,
-            "",
-        ),
-        (668, "What AIR keeps", f"{tail['AIR']} %: every class has an equal weight", shares["AIR"], ORANGE, 100, ""),
+    light, dark = (
+        "".join(f".{kind}{{fill:{both[n]}}}" for kind, both in COLOURS.items())
+        + f".rule{{stroke:{COLOURS['soft'][n]};fill:none}}"
+        for n in (0, 1)
     )
-    for x, title, subtitle, values, colour, top, unit in columns:
-        parts += [text(x, 40, title, 20, font_weight="650"), text(x, 62, subtitle, 13, SOFT)]
-        parts += bars(x, 224, values, colour, top, unit)
-    parts.append(f'<path d="M304 165h14m-6-6l7 6l-7 6" fill="none" stroke="{SOFT}" stroke-width="1.6"/>')
-    parts.append(f'<rect x="24" y="258" width="912" height="92" rx="8" fill="#f4f5f6" stroke="{LINE}"/>')
-    parts += [text(44, 284 + 26 * n, line, 16, font_family=code) for n, line in enumerate(CODE)]
-    notes = ("one pass, batch by batch", "no sample is kept", "as if trained on everything at once")
-    parts += [text(916, 284 + 26 * n, note, 13, SOFT, text_anchor="end") for n, note in enumerate(notes)]
+    width, height = layout.size
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
+        'font-family="system-ui, sans-serif">',
+        "<title>A long-tailed stream; ACIL forgets its rare classes, AIR keeps them; three lines of code</title>",
+        f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}</style>",
+        f'<rect width="{width}" height="{height}" rx="10" class="ground"/>',
+    ]
+    rarest = {name: f"of the two rarest, {np.mean(own[-RARE:]):.0f} % are right" for name, own in shares.items()}
+    columns = (
+        ("The stream", "new classes in each phase,", "ever fewer samples of each", counts, "stream", max(counts)),
+        ("What ACIL forgets", "every sample weighs the same:", rarest["ACIL"], shares["ACIL"], "acil", 100),
+        ("What AIR keeps", "every class weighs the same:", rarest["AIR"], shares["AIR"], "air", 100),
+    )
+    for (x, y), (title, first, second, values, kind, top) in zip(layout.charts, columns, strict=True):
+        parts += [text(x, y + 16, title, 20, "ink", font_weight="650"), text(x, y + 37, first), text(x, y + 54, second)]
+        ground = y + 86 + layout.height
+        parts += bars(x, ground, values, kind, top, layout.height)
+        if kind == "stream":
+            parts += phases(x, ground + 22)
+    x, y, width, height = layout.code
+    parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" class="panel"/>')
+    code = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
+    left = x + layout.code_size
+    parts += [
+        text(left, y + 26 + 26 * n, line, layout.code_size, "ink", font_family=code) for n, line in enumerate(CODE)
+    ]
+    if layout is WIDE:
+        parts += [text(x + width - 20, y + 26 + 26 * n, note, text_anchor="end") for n, note in enumerate(NOTES)]
     return "\n".join([*parts, "</svg>", ""])
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
-    place.write_text(draw(*measure()), encoding="utf-8")
-    print(f"Drawn in {place}")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    measured = measure()
+    for name, layout in (("opening.svg", WIDE), ("opening-narrow.svg", NARROW)):
+        (folder / name).write_text(draw(*measured, layout), encoding="utf-8")
+        print(f"Drawn in {folder / name}")

@@ -1,10 +1,10 @@
 """Speed of `aircl serve`, against the floor of the same server in one run; everything on the cores of one machine.
 
-    python benchmarks/serve.py [--seconds S] [--rounds N] [--rows ROWS] [--no-journal] [--store shared]
+    python benchmarks/serve.py [--seconds S] [--rounds N] [--rows ROWS] [--no-journal] [--no-calibrate] [--store shared]
 
 The floor is a route that reads, parses and checks the same body and answers. 100 classes, 256 features, a buffer of
-2048, float32. One process serves, another asks: 32 connections, each with one request at a time. With --rows, so many
-rows are learned at the end and the memory of the server is looked at meanwhile.
+2048, float32, calibrated as by default. One process serves, another asks: 32 connections, each with one request at a
+time. With --rows, so many rows are learned at the end and the memory of the server is looked at meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -115,8 +118,39 @@ class Load:
         return [np.concatenate([np.array(await task) for task in group]) for group in tasks]
 
 
+@contextmanager
+def peak_memory(process: psutil.Process) -> Iterator[Callable[[], int]]:
+    """Give a function that returns the most resident memory since it was asked before."""
+    found, stopped = [0], threading.Event()
+
+    def watch() -> None:
+        while not stopped.wait(0.05):
+            found.append(process.memory_info().rss)
+
+    def peak() -> int:
+        most = max(found)
+        del found[:-1]
+        return most
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def busy_seconds(*processes: psutil.Process) -> tuple[float, float, float]:
+    """Return the seconds by the clock, those of all cores that were used, and those that some processes used."""
+    times = psutil.cpu_times()
+    own = sum(sum(process.cpu_times()[:2]) for process in processes)
+    return time.perf_counter(), sum(times) - times.idle - getattr(times, "iowait", 0.0), own
+
+
 def load(url: str, arguments: argparse.Namespace, server: psutil.Process) -> None:
     asked, seconds = Load(url), arguments.seconds
+    began = busy_seconds(server, psutil.Process())
 
     def ask(*loads, seconds=seconds):
         return asyncio.run(asked.measure(*loads, seconds=seconds))
@@ -126,10 +160,11 @@ def load(url: str, arguments: argparse.Namespace, server: psutil.Process) -> Non
 
     learned = ask((asked.batches, 4, None), seconds=max(seconds, 3))[0]  # until there is something to predict with
     wait_until_solved(url)
-    ask((asked.single, CONNECTIONS, None), (asked.floor, 4, None), seconds=1)
+    ask((asked.single, CONNECTIONS, None), (asked.floor, 4, None), seconds=max(seconds, 5))  # novelty is made as well
     rates, work = {"floor": [], "predict": []}, {"floor": [], "predict": []}
     idle, busy = [], []
     for _ in range(arguments.rounds):
+        wait_until_solved(url)  # or the floor would pay for what the last round has learned
         for name, requests in (("floor", asked.floor), ("predict", asked.single)):
             before = sum(server.cpu_times()[:2])
             (taken,) = ask((requests, CONNECTIONS, None))
@@ -149,22 +184,30 @@ def load(url: str, arguments: argparse.Namespace, server: psutil.Process) -> Non
     say("  p99, nothing is learned", f"{np.median(idle):.1f} ms")
     ratio = float(np.median(np.array(busy) / np.array(idle)))
     say(f"  p99, {learning:,.0f} rows/s are learned and solved", f"{np.median(busy):.1f} ms = {ratio:.1f}x", "<= 5x")
+    before = sum(server.cpu_times()[:2])
     (learned,) = ask((asked.batches, 4, None), seconds=2 * seconds)
+    cost = (sum(server.cpu_times()[:2]) - before) / (BATCH * len(learned))
     say("learning, durable answers, batches of 100, 4 connections",
         f"{BATCH * len(learned) / (2 * seconds):,.0f} rows/s", ">= 2000 rows/s")  # fmt: skip
+    say("  processor time of a row, solutions meanwhile included", f"{1e6 * cost:.0f} us")
     if arguments.rows:
         large = [asked.batch(seed, 10 * BATCH) for seed in range(5)]  # the same rows in fewer requests
-        memory, done, began = [server.memory_info().rss], 0, time.perf_counter()
-        while done < arguments.rows:
-            (learned,) = ask((large, 4, None), seconds=10)
-            done += 10 * BATCH * len(learned)
-            memory.append(server.memory_info().rss)
+        done, began, peaks = 0, time.perf_counter(), []
+        with peak_memory(server) as peak:
+            while done < arguments.rows:
+                (learned,) = ask((large, 4, None), seconds=1)
+                done += 10 * BATCH * len(learned)
+                if done >= len(peaks) * arguments.rows / 10 + arguments.rows / 10:
+                    peaks.append(peak())
+                    say(f"most memory of the server until {done:,} rows", f"{peaks[-1] / 2**20:.0f} MiB", "flat")
         rate = done / (time.perf_counter() - began)
         say("learning, durable answers, batches of 1000, 4 connections", f"{rate:,.0f} rows/s")
-        shown = ", ".join(f"{rss / 2**20:.0f}" for rss in memory[:: max(1, len(memory) // 8)])
-        say(f"memory of the server over {done:,} rows, MiB", shown, "flat")
         size = sum(path.stat().st_size for path in Path(arguments.directory).glob("journal*"))
         say("journal on the disk", f"{size / 2**20:.0f} MiB", "flat")
+
+    took, used, own = np.array(busy_seconds(server, psutil.Process())) - began
+    others = max(0.0, used - own) / took
+    say("what other processes used of the machine meanwhile", f"{others:.2f} of {psutil.cpu_count()} cores", "0")
 
 
 def wait_until_solved(url: str) -> None:
@@ -181,6 +224,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=0, help="learned at the end, to look at the memory")
     parser.add_argument("--no-journal", action="store_true")
+    parser.add_argument("--no-calibrate", action="store_true")
     parser.add_argument("--store", default="shared")
     parser.add_argument("--serve", metavar="DIR", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -193,7 +237,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         arguments.directory = f"{folder}/service"
-        model = AIRClassifier(store=arguments.store, expansion=RandomReLU(BUFFER, random_state=0), calibrate=False)
+        model = AIRClassifier(
+            store=arguments.store, expansion=RandomReLU(BUFFER, random_state=0), calibrate=not arguments.no_calibrate
+        )
         Directory(Path(arguments.directory)).make(model, "float32")
         command = [sys.executable, __file__, "--serve", arguments.directory]
         command += ["--no-journal"] if arguments.no_journal else []

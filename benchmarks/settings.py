@@ -2,18 +2,22 @@
 
     python benchmarks/settings.py                                     # embedded data; minutes
     python benchmarks/settings.py --preset table1 --data DIR --methods er,ewc++,rm --seeds 1,2,3
+    python benchmarks/settings.py --preset table1 --data DIR --methods imbalance --uphill --save    # hours
     python benchmarks/settings.py --values learning_rate=0.001,0.01 --values memory_epochs=8,32 --methods rm
 
 Of every class in every phase a fifth is held out, nothing of a class of one, as `aircl run --gamma grid` does. A method
 learns the rest of the stream with each value (with several --values, each combination) of the options that it has, and
 is judged by its class-balanced accuracy on what was held out, when the stream is over: the mean over orders and seeds.
-The best value is chosen, of equals the first. With --save it is noted in settings.json beside this script, from which
-`benchmarks/record.py` takes the options of its runs.
+The best value is chosen, of equals the first; with --uphill, values are tried from the middle one on while it gets
+better. Methods without such options, and those that decline the streams, are passed over. With --save what was chosen
+is noted, method by method, in settings.json beside this script, from which `benchmarks/record.py` takes the options of
+its runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import time
@@ -26,11 +30,13 @@ from aircl.backbones import create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
 from aircl.benchmark.config import Experiment, preset_config
+from aircl.benchmark.evaluation import Samples
 from aircl.benchmark.grid import learn_most
-from aircl.benchmark.job import Samples
 from aircl.cli.streams import parse_stream
 from aircl.data import load_dataset
-from aircl.methods import METHODS, Setup, create_method, describe_method, resolve_options
+from aircl.engine.gamma import descend
+from aircl.methods import METHODS, IncompatibleError, Setup, create_method, describe_method, resolve_options
+from aircl.methods.registry import expand_methods
 from aircl.scenarios import make_stream
 
 CHOSEN = Path(__file__).with_name("settings.json")
@@ -103,13 +109,17 @@ def _value(text: str) -> Any:
         return text
 
 
-def choose(judge: Judge, name: str, values: dict[str, list[Any]]) -> dict[str, Any]:
-    """Print what each combination of values reaches, and return the best."""
+def choose(judge: Judge, name: str, values: dict[str, list[Any]], *, uphill: bool = False) -> dict[str, Any]:
+    """Print what combinations of values reach, and return the best: of all, or uphill from the one in the middle."""
     own = {key: listed for key, listed in values.items() if key in describe_method(name).options}
-    best: tuple[float, dict[str, Any]] = (-1.0, {})
-    for combination in itertools.product(*own.values()):
-        options = dict(zip(own, combination, strict=True))
-        began = time.perf_counter()
+    if not own:
+        print(f"{name}: it has none of the options.")
+        return {}
+    combinations = [dict(zip(own, combination, strict=True)) for combination in itertools.product(*own.values())]
+
+    @functools.cache
+    def loss(place: int) -> float:
+        options, began = combinations[place], time.perf_counter()
         scores = [
             judge.score(name, options, order, seed)
             for order in judge.experiment.orders
@@ -121,11 +131,14 @@ def choose(judge: Judge, name: str, values: dict[str, list[Any]]) -> dict[str, A
         print(
             f"{name:14s} {shown:40s} {mean:6.2f} +- {spread:5.2f}  {len(scores)} streams, {seconds:.0f} s", flush=True
         )
-        best = max(best, (float(mean), options), key=lambda one: one[0])
-    for key, value in best[1].items():
+        return float(-mean)
+
+    n = len(combinations)
+    best = combinations[descend(loss, n // 2, (1,), n) if uphill and len(own) == 1 else min(range(n), key=loss)]
+    for key, value in best.items():
         if len(own[key]) > 2 and value in (own[key][0], own[key][-1]):
             print(f"{name}: {key}={value} is at the end of what was tried: try more on that side.")
-    return best[1]
+    return best
 
 
 def experiment_of(arguments: argparse.Namespace) -> Experiment:
@@ -145,7 +158,7 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
         experiment.scenario,
         experiment.options,
         tuple(arguments.orders.split(",")) if arguments.orders else orders,
-        tuple(arguments.methods.split(",")),
+        expand_methods(arguments.methods.split(",")),
         tuple(map(int, arguments.seeds.split(","))),
         experiment.buffer,
         batch_size=arguments.batch or experiment.batch_size,
@@ -165,19 +178,33 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="rows of a batch")
     parser.add_argument("--save", action="store_true", help="note what was chosen, for the preset, in settings.json")
     parser.add_argument("--values", action="append", metavar="KEY=V,V,..", help=f"{LEARNING_RATES} by default")
+    parser.add_argument(
+        "--uphill", action="store_true", help="of one option, begin in the middle and follow the better"
+    )
     arguments = parser.parse_args()
     if arguments.save and not arguments.preset:
         parser.error("--save is for a --preset: the record runs no other streams.")
     experiment = experiment_of(arguments)
     judge = Judge(experiment, arguments.data)
     print(f"{experiment.dataset}, {experiment.backbone}, {experiment.scenario} {dict(experiment.options)}")
-    chosen = {name: choose(judge, name, grid(arguments.values or [LEARNING_RATES])) for name in experiment.methods}
-    options = [f"--option {name}.{key}={value}" for name, best in chosen.items() for key, value in best.items()]
+    options = []
+    for name in experiment.methods:
+        try:
+            best = choose(judge, name, grid(arguments.values or [LEARNING_RATES]), uphill=arguments.uphill)
+        except IncompatibleError as error:
+            print(f"{name} declines: {error}")
+            continue
+        options += [f"--option {name}.{key}={value}" for key, value in best.items()]
+        if arguments.save and best:
+            note(arguments.preset, name, best)
     print("chosen: " + " ".join(options))
-    if arguments.save:
-        known = json.loads(CHOSEN.read_text(encoding="utf-8")) if CHOSEN.exists() else {}
-        known[arguments.preset] = {**known.get(arguments.preset, {}), **chosen}
-        CHOSEN.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+
+
+def note(preset: str, name: str, best: dict[str, Any]) -> None:
+    """Write down what was chosen for a method, beside what was chosen before."""
+    known = json.loads(CHOSEN.read_text(encoding="utf-8")) if CHOSEN.exists() else {}
+    known.setdefault(preset, {}).setdefault(name, {}).update(best)
+    CHOSEN.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

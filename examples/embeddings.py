@@ -1,7 +1,7 @@
 """Embeddings that arrive day by day, with classes that were not there the day before.
 
 One sees two learners that are given the same batches by `partial_fit`. No sample is kept. Digits stand for embeddings;
-on the last day a rare class comes, of which there are six samples. AIR gives it the same say as the others. ACIL, in
+on the last day a rare class comes, of which there are six samples. AIR gives it the same weight as the others. ACIL, in
 which every sample weighs the same, misses most of it.
 """
 

@@ -1,11 +1,13 @@
-"""Commands in processes of their own, quickly."""
+"""Commands in processes of their own, quickly; and a browser."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,3 +82,47 @@ def forks(tmp_path_factory):
     server.process.stdin.close()
     server.process.wait()
     server.process.stdout.close()
+
+
+# -- a browser --
+FLAGS = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+         "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars")  # fmt: skip
+
+
+@contextmanager
+def open_browser(profile):
+    """Give a Chromium without a window, whose profile is a folder."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"user-data-dir={profile}"):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def resize(browser, width, height=900):
+    screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+def prefer(browser, colours):
+    """Have the system wish for light or dark colours."""
+    wish = {"name": "prefers-color-scheme", "value": colours}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [wish]})
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """Return the one browser of all tests."""
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    for command, package in (("chromium", "chromium"), ("chromedriver", "chromium-driver")):
+        if shutil.which(command) is None:
+            pytest.skip(f"there is no {command} (Debian package {package})")
+    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser

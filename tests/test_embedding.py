@@ -84,7 +84,8 @@ def test_images_come_as_paths_pictures_and_arrays(images, tmp_path):
     pictures = [Image.fromarray(image) for image in images]
     for picture, path in zip(pictures, paths, strict=True):
         picture.save(path)
-    for given in (images, pictures, paths, [str(path) for path in paths]):
+    mixed = [images[0], pictures[1], paths[2], str(paths[3]), images[4]]
+    for given in (images, pictures, paths, [str(path) for path in paths], mixed):
         np.testing.assert_allclose(embedding.fit(given).transform(given), expected, rtol=1e-6)
     same_size = np.stack([images[0], images[2], images[4]])
     np.testing.assert_allclose(embedding.transform(same_size), np.array(expected)[[0, 2, 4]], rtol=1e-6)
@@ -142,6 +143,17 @@ def test_names_and_clones():
             "brightness takes images, but there is no file no-such-file.png. Texts are strings",
         ),
         ("char-ngram", TEXTS, "Did you mean 'char-ngrams'"),
+        ("char-ngrams", ["a\ud800"], "is not Unicode: half of a character"),
+        ("char-ngrams", [b"card"], "char-ngrams takes texts, got a list of bytes"),
+        ("char-ngrams", [["card"]], "char-ngrams takes texts, got a list of list"),
+        ("char-ngrams", (text for text in TEXTS), "got a generator: put samples in a list"),
+        ("char-ngrams", set(TEXTS), "got a set: put samples in a list"),
+        ("char-ngrams", [1, 2], "char-ngrams takes texts, got a list of int"),
+        ("char-ngrams", pd.DataFrame({"a": TEXTS, "b": TEXTS}), "a frame of 2 columns, 'a', 'b': give one, or join"),
+        ("identity", np.zeros((2, 4, 4, 3)), r"images are uint8 arrays .*got float64 .*\(255 \* x\)\.round"),
+        ("identity", [np.zeros((4, 4), np.uint8)] * 2, r"got uint8 of shape \(1, 4, 4\).*grey ones by"),
+        (Brightness(), [None, None], "brightness takes images, got a list of NoneType"),
+        (len, TEXTS, "backbone=<built-in function len> is neither a name .*it lacks name, kinds"),
     ],
 )
 def test_what_a_backbone_does_not_take_is_refused(backbone, given, message):

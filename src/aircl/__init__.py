@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from aircl.engine import GammaPath, LedgerError, LedgerWarning, StoreError
     from aircl.expansion import GaussianKernel, RandomReLU
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ACILClassifier",

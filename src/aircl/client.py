@@ -7,6 +7,8 @@ import json
 import threading
 import time
 import uuid
+from base64 import b64encode
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -42,7 +44,8 @@ class Client:
     """Asks a service that `aircl serve` runs. What is repeated after a failure is made once.
 
     Every change gets a key, and is sent again with it until it is answered or `patience` is over: after a broken
-    connection, a restart of the service or a full disk. Threads may share a client.
+    connection, a restart of the service or a full disk. Threads may share a client. Samples are an array of features of
+    shape (n_samples, n_features), a list of texts, or a list of images: paths (`pathlib.Path`) or contents of files.
 
     Parameters
     ----------
@@ -89,7 +92,7 @@ class Client:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or list of str
+        X : samples
 
         Returns
         -------
@@ -97,22 +100,25 @@ class Client:
         """
         return np.array([entry["label"] for entry in self.ask(X)["predictions"]])
 
-    def ask(self, X: Any, *, top: int = 1, confidence: float = 0.0) -> dict[str, Any]:
+    def ask(self, X: Any, *, top: int = 1, confidence: float = 0.0, novelty: float | None = None) -> dict[str, Any]:
         """Return predictions as the service tells them, with probabilities, `version` and `rows_behind`.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or list of str
+        X : samples
         top : int, default=1
             Classes per row.
         confidence : float, default=0
-            The least probability of an answer: below it, the label of a row is None.
+            The least probability of an answer: below it, the label of a row is None, and the `reason` "doubtful".
+        novelty : float, default=None
+            Tell the novelty of every row; below this one, the label is None, and the `reason` "unknown". 0: only tell.
 
         Returns
         -------
         answer : dict
         """
-        return self._send("POST", "/predict", {**_rows(X), "top": top, "confidence": confidence})
+        asked = {**_rows(X), "top": top, "confidence": confidence}
+        return self._send("POST", "/predict", asked if novelty is None else asked | {"novelty": novelty})
 
     # -- changes --
     def learn(
@@ -123,7 +129,7 @@ class Client:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or list of str
+        X : samples
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         ids : array-like of shape (n_samples,), default=None
@@ -142,30 +148,33 @@ class Client:
         return self._change("/learn", asked if on_duplicate == "error" else asked | {"on_duplicate": on_duplicate}, key)
 
     def correct(
-        self, X: Any, y: Any, new_y: Any, *, ids: Any, new_X: Any = None, key: str | None = None
+        self, X: Any = None, y: Any = None, new_y: Any = None, *, ids: Any, new_X: Any = None, key: str | None = None
     ) -> dict[str, Any]:
         """Learn rows in the place of others, in one change; for a model that keeps a ledger.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or list of str
-            As they were learned; the service answers 409 if they were not.
-        y : array-like of shape (n_samples,)
+        X : samples, default=None
+            As they were learned; the service answers 409 if they were not. None: a service that keeps rows knows them.
+        y : array-like of shape (n_samples,), default=None
             As they were learned.
         new_y : array-like of shape (n_samples,)
             As they should be.
         ids : array-like of shape (n_samples,)
             As they were learned.
-        new_X : array-like of shape (n_samples, n_features), or list of str, default=None
-            None: X.
+        new_X : samples, default=None
+            None: as they were.
         key : str, default=None
 
         Returns
         -------
         answer : dict
         """
-        old, new = _labelled(X, y, None, ids), _labelled(X if new_X is None else new_X, new_y, None, ids)
-        return self._change("/correct", {"old": old, "new": new}, key)
+        if new_y is None:
+            raise ValueError("correct needs new_y, the labels as they should be.")
+        new_X = X if new_X is None else new_X
+        asked = {"new": _labelled(new_X, new_y, None, ids)}
+        return self._change("/correct", asked if X is None else {"old": _labelled(X, y, None, ids), **asked}, key)
 
     def forget(
         self, X: Any = None, y: Any = None, *, sample_weight: Any = None, ids: Any = None, classes: Any = None,
@@ -175,7 +184,8 @@ class Client:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), default=None
+        X : samples, default=None
+            None: `ids` are enough for a service that keeps rows.
         y : array-like of shape (n_samples,), default=None
         sample_weight : array-like of shape (n_samples,), default=None
         ids : array-like of shape (n_samples,), default=None
@@ -189,9 +199,8 @@ class Client:
         -------
         answer : dict
         """
-        if classes is not None:
-            return self._change("/forget", {"classes": _plain(classes), "purge": purge}, key)
-        return self._change("/forget", {**_labelled(X, y, sample_weight, ids), "purge": purge}, key)
+        asked = {"classes": _plain(classes)} if classes is not None else _labelled(X, y, sample_weight, ids)
+        return self._change("/forget", {**asked, "purge": purge}, key)
 
     def merge(self, path: str | Path, *, key: str | None = None) -> dict[str, Any]:
         """Add everything that a model file has learned.
@@ -221,6 +230,21 @@ class Client:
         """
         return self._change("/rollback", {"version": version}, key)
 
+    def undo(self, version: int, *, key: str | None = None) -> dict[str, Any]:
+        """Take back the last change, bit by bit; an error if another one came after it.
+
+        Parameters
+        ----------
+        version : int
+            Of the answer to that change.
+        key : str, default=None
+
+        Returns
+        -------
+        answer : dict
+        """
+        return self._change("/undo", {"version": version}, key)
+
     # -- what there is --
     def classes(self) -> dict[Any, float]:
         """Return the classes, with the rows learned of each.
@@ -242,13 +266,22 @@ class Client:
         return listed
 
     def expected_accuracy(self) -> dict[str, Any]:
-        """Return the expected and the progressive accuracy.
+        """Return the expected accuracy, also by class with what it is taken for, and the progressive accuracy.
 
         Returns
         -------
         accuracy : dict
         """
         return self._send("GET", "/expected-accuracy")
+
+    def drift(self) -> dict[str, Any]:
+        """Return what tells whether rows are still like those learned: novel ones, accuracy against expectation.
+
+        Returns
+        -------
+        figures : dict
+        """
+        return self._send("GET", "/drift")
 
     def health(self) -> dict[str, Any]:
         """Return how the service is.
@@ -322,13 +355,17 @@ def _result(status: int, content: bytes) -> dict[str, Any]:
 
 
 def _rows(X: Any) -> dict[str, Any]:
+    first = X[0] if isinstance(X, list | tuple) and len(X) else None
+    if isinstance(first, bytes | PathLike):
+        files = [Path(image).read_bytes() if isinstance(image, PathLike) else image for image in X]
+        return {"images": [b64encode(file).decode() for file in files]}
     rows = _plain(X)
     return {"texts" if len(rows) and isinstance(rows[0], str) else "features": rows}
 
 
 def _labelled(X: Any, y: Any, weight: Any, ids: Any) -> dict[str, Any]:
-    asked = {**_rows(X), "labels": _plain(y), "sample_weight": _plain(weight), "ids": _plain(ids)}
-    return {name: value for name, value in asked.items() if value is not None}
+    asked = {"labels": _plain(y), "sample_weight": _plain(weight), "ids": _plain(ids)}
+    return (_rows(X) if X is not None else {}) | {name: value for name, value in asked.items() if value is not None}
 
 
 def _plain(values: Any) -> Any:

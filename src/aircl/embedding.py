@@ -19,9 +19,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aircl.backbones import Backbone, BackboneError, FeatureCache, Features, create_backbone
-from aircl.backbones.catalogue import needs_example
-from aircl.data.samples import ArrayInputs, ImageFiles, Texts, rgb, stacked
-from aircl.inputs import Batch, Inputs, raw_samples
+from aircl.backbones.backbone import check_backbone
+from aircl.backbones.catalogue import kinds_of, needs_example
+from aircl.data.samples import ArrayInputs, ImageFiles, Texts, read_image, rgb, stacked
+from aircl.inputs import Batch, Inputs, Samples, raw_samples
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -114,14 +115,21 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         features : float32 array of shape (n, width)
         """
         check_is_fitted(self, "fingerprint_")
+        if not isinstance(X, Samples):
+            return self._transform(X, self.cache)
+        if X.features is None or X.features[0] != self.fingerprint_:
+            X.features = self.fingerprint_, self._transform(X, False)
+        return X.features[1]
+
+    def _transform(self, X: Any, keep: bool | str | PathLike[str]) -> Features:
         values = self._values(X, reset=False)
         self.make(values)
         inputs, backbone = self._inputs(values), self.backbone_
         if not len(inputs):
             return np.zeros((0, backbone.width), np.float32)
         with _bar(backbone.name, self.progress) as progress:
-            if self.cache is not False and isinstance(inputs, ImageFiles | ImageList):
-                cache = FeatureCache(None if self.cache is True else self.cache)
+            if keep is not False and isinstance(inputs, ImageFiles | ImageList):
+                cache = FeatureCache(None if keep is True else keep)
                 return np.array(
                     cache.features(backbone, inputs, inputs.fingerprint(), data="Embedding", progress=progress)
                 )
@@ -174,8 +182,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def noted(self) -> dict[str, str]:
         """What a file has of it: the name and the fingerprint of the backbone."""
-        name = self.backbone if isinstance(self.backbone, str) else self.backbone.name
-        return {"name": name, "fingerprint": self.fingerprint_}
+        return {"name": self._name, "fingerprint": self.fingerprint_}
+
+    @property
+    def _name(self) -> str:
+        return self.backbone if isinstance(self.backbone, str) else self.backbone.name
 
     def _values(self, X: Any, reset: bool) -> list[Any] | npt.NDArray[Any]:
         """Return a list of strings, paths or images, or an array of images or of features, checked."""
@@ -185,12 +196,15 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return samples
         if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not len(X):
             return []
+        kinds = kinds_of(self.backbone) if isinstance(self.backbone, str) else check_backbone(self.backbone).kinds
+        if "features" not in kinds:
+            raise ValueError(f"{self._name} takes {' or '.join(kinds)}, got {_described(X)}. {_ADVICE}")
         features: npt.NDArray[Any] = validate_data(self, X, reset=reset, dtype=np.float32)
         return features
 
     def _make(self, values: list[Any] | npt.NDArray[Any] | None) -> Backbone:
         if not isinstance(self.backbone, str):
-            return self.backbone
+            return check_backbone(self.backbone)
         if self.backbone.startswith("base:"):
             raise BackboneError(f"{self.backbone} is trained on a stream. Use a saved one: checkpoint:FILE.")
         example = None
@@ -210,17 +224,16 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(values, np.ndarray) and values.ndim == 2:
             if "features" in kinds:
                 return ArrayInputs(values)
-            given = f"an array of numbers of shape {values.shape}"
+            given = _described(values)
         elif isinstance(values, list) and "texts" in kinds and all(isinstance(value, str) for value in values):
             return Texts(values)
         elif "images" in kinds:
-            images = _images(values)
-            missing = [name for name in images.names if not Path(name).is_file()] if hasattr(images, "names") else []
-            if missing:
+            paths = [value for value in values if isinstance(value, str | PathLike)]
+            if missing := [str(path) for path in paths if not Path(path).is_file()]:
                 raise ValueError(
                     f"{self.backbone_.name} takes images, but there is no file {missing[0]:.80}. {_ADVICE}"
                 )
-            return images
+            return _images(values)
         else:
             place = next((i for i, value in enumerate(values) if not isinstance(value, str)), 0)
             which = "the first" if place == 0 else f"number {place + 1}"
@@ -257,8 +270,23 @@ _ADVICE = (
 )
 
 
+def _described(X: Any) -> str:
+    """Say what somebody gave instead of texts or images."""
+    shape, columns = getattr(X, "shape", None), getattr(X, "columns", None)
+    if columns is not None and len(columns) > 1:
+        names = [repr(str(name)) for name in columns]
+        return f"a frame of {len(names)} columns, {', '.join(names[:4])}: give one, or join them to one"
+    if shape is not None and getattr(getattr(X, "dtype", None), "kind", "O") in "fiubc":
+        return f"an array of numbers of shape {tuple(shape)}"
+    if shape is not None:
+        return f"a {type(X).__name__} of shape {tuple(shape)}"
+    if isinstance(X, list | tuple) and X:
+        return f"a list of {type(X[0]).__name__}"
+    return f"a {type(X).__name__}: put samples in a list"
+
+
 def _images(values: list[Any] | npt.NDArray[Any]) -> ImageFiles | ImageList:
-    if isinstance(values, list) and values and isinstance(values[0], str | PathLike):
+    if isinstance(values, list) and values and all(isinstance(value, str | PathLike) for value in values):
         return ImageFiles(".", [str(value) for value in values])
     return ImageList(values)
 
@@ -268,7 +296,7 @@ class ImageList:
 
     Parameters
     ----------
-    images : uint8 array of shape (n, height, width, channels), or sequence of PIL images and uint8 arrays
+    images : uint8 array of shape (n, height, width, channels), or sequence of PIL images, uint8 arrays and paths
     """
 
     def __init__(self, images: Sequence[Any] | npt.NDArray[Any]) -> None:
@@ -293,6 +321,8 @@ class ImageList:
 
     def _pixels(self, i: int) -> npt.NDArray[Any]:
         image = self.images[i]
+        if isinstance(image, str | PathLike):
+            return read_image(Path(image))
         return rgb(image) if hasattr(image, "convert") else np.asarray(image)
 
 

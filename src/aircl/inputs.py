@@ -28,6 +28,25 @@ class Inputs(Protocol):
         ...
 
 
+class Samples(list[Any]):
+    """Texts, or images as arrays, whose features are made once, and never kept on the disk.
+
+    Attributes
+    ----------
+    features : tuple of (str, array) or None
+        Of which backbone, by its fingerprint, and the features.
+
+    Examples
+    --------
+    >>> from aircl import Embedding
+    >>> texts, embedding = Samples(["Paris", "Lyon"]), Embedding("char-ngrams")
+    >>> embedding.fit(texts).transform(texts) is embedding.transform(texts)
+    True
+    """
+
+    features: tuple[str, npt.NDArray[Any]] | None = None
+
+
 def raw_samples(X: Any) -> list[Any] | npt.NDArray[Any] | None:
     """Return texts, paths or images as a list, or images as one array; None for anything else, such as numbers.
 
@@ -46,7 +65,7 @@ def raw_samples(X: Any) -> list[Any] | npt.NDArray[Any] | None:
     if not isinstance(X, list | tuple | np.ndarray) and hasattr(X, "__array__"):
         X = np.asarray(X)  # of a Series or a frame
     if isinstance(X, np.ndarray):
-        if X.dtype == np.uint8 and X.ndim > 2:
+        if X.dtype.kind != "O" and X.ndim > 2:
             return X
         if X.dtype.kind not in "OUT" or not (X.ndim == 1 or X.shape[1:] == (1,)):
             return None
@@ -60,4 +79,4 @@ def raw_samples(X: Any) -> list[Any] | npt.NDArray[Any] | None:
 
 def _is_sample(value: Any) -> bool:
     """Tell a text, a path or an image from a row of numbers."""
-    return isinstance(value, str | PathLike) or hasattr(value, "convert") or getattr(value, "ndim", 0) == 3
+    return isinstance(value, str | PathLike) or hasattr(value, "convert") or getattr(value, "ndim", 0) > 1

@@ -8,6 +8,7 @@ from aircl.backbones import WEIGHTS, BackboneError, create_backbone
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import torch.nn.functional as F  # noqa: E402, N812
 
+from aircl.backbones.checkpoint import vit_from_weights  # noqa: E402
 from aircl.backbones.vit import VisionTransformer  # noqa: E402
 
 PATCH, GRID = 14, 5  # 70 px; the published files have 37 patches a side, 518 px
@@ -18,7 +19,7 @@ def published(*, width=128, depth=2, registers=0, layer_scale=True, seed=0):
     generator = torch.Generator().manual_seed(seed)
 
     def draw(*shape):
-        return torch.randn(shape, generator=generator) * 0.1
+        return torch.randn(shape, generator=generator) * width**-0.5
 
     weights = {"cls_token": draw(1, 1, width), "pos_embed": draw(1, 1 + GRID**2, width)}
     if registers:
@@ -103,6 +104,17 @@ def test_features_and_tokens_are_those_of_a_plain_forward(tmp_path, registers, s
         tokens = vit.forward_tokens(vit.embed(prepared))
     np.testing.assert_allclose(tokens, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(backbone.forward(prepared), expected[:, 0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("width", "heads"), [(384, 6), (768, 12), (1024, 16)], ids=["ViT-S", "ViT-B", "ViT-L"])
+def test_each_size_has_the_heads_that_it_was_trained_with(width, heads):
+    weights = published(width=width, depth=1, registers=4)
+    vit = vit_from_weights(weights, "weights").eval()
+    assert (vit.heads, vit.width, len(vit.register_tokens[0])) == (heads, width, 4)
+    images = torch.randn(1, 3, 28, 28, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        tokens = vit.forward_tokens(vit.embed(images))
+    np.testing.assert_allclose(tokens, plain_forward(weights, images, heads), rtol=1e-5, atol=1e-5)
 
 
 def test_prompts_and_prefixes_enter_it_as_they_enter_other_vits(tmp_path):

@@ -7,12 +7,14 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import time
 import zlib
 from pathlib import Path
 
 import numpy as np
 
+from aircl.benchmark.contract.material import prepare_material
 from aircl.methods.air import AirShared
 from aircl.methods.prototypes import Ncm
 
@@ -72,6 +74,17 @@ class KeepsSamplesProjected(Disguised):
         return (rows @ np.random.default_rng(1).normal(size=(rows.shape[1], 6))).astype(np.float16).tobytes()
 
 
+class KeepsSamplesEncrypted(Disguised):
+    def disguise(self, rows):
+        data = np.frombuffer(rows.astype(np.float16).tobytes(), np.uint8)
+        return bytes(data ^ np.random.default_rng(5).integers(0, 256, len(data), np.uint8))
+
+
+class KeepsDifferencesOfSamples(Disguised):
+    def disguise(self, rows):
+        return np.diff(rows, axis=0, prepend=0).astype(np.float16).tobytes()
+
+
 # -- samples outside of the object --
 class Elsewhere(AirShared):
     """Answers by the nearest of its samples, which it has where no attribute leads to."""
@@ -107,6 +120,25 @@ class KeepsSamplesInTheSystemModule(Elsewhere):
         if not hasattr(sys, "last_rows"):
             sys.last_rows = []
         return sys.last_rows
+
+
+def keep_in_a_closure():
+    rows = []
+    return lambda: rows
+
+
+class KeepsSamplesInAClosure(Elsewhere):
+    hold = staticmethod(keep_in_a_closure())
+
+    def held(self):
+        return self.hold()
+
+
+class KeepsSamplesOfTheThread(Elsewhere):
+    local = threading.local()
+
+    def held(self):
+        return self.local.__dict__.setdefault("rows", [])
 
 
 class KeepsSamplesInATemporaryFile(AirShared):
@@ -152,6 +184,21 @@ class SavesBytesOfTheSystem(Noted):
 class SavesTheTime(Noted):
     def note(self, directory):
         (directory / "about.json").write_text(json.dumps({"written": time.time_ns(), "rows": [1, 2]}))
+
+
+class SavesTheProcess(Noted):
+    def note(self, directory):
+        (directory / "about.json").write_text(json.dumps({"process": os.getpid()}))
+
+
+class SavesAHash(Noted):
+    def note(self, directory):
+        np.save(directory / "hash.npy", hash("a label"))
+
+
+class SavesTheOrderOfASet(Noted):
+    def note(self, directory):
+        (directory / "names.txt").write_text(" ".join({"one", "two", "three", "four", "five", "six"}))
 
 
 # -- truth from elsewhere --
@@ -204,3 +251,10 @@ class FindsTheTruthInTheCallersFrames(KnowsBetter):
                     return found
             frame = frame.f_back
         return None
+
+
+class LoadsTheDataItself(KnowsBetter):
+    """Needs no examiner: everybody has these digits."""
+
+    def material(self):
+        return prepare_material("features", analytic=True, options={})

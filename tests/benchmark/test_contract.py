@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aircl.benchmark.contract import CHECKS, check_method, load_method_class
+from aircl.benchmark.contract import CHECKS, check_method, load_method_class, material
 from aircl.benchmark.contract.kept_samples import SampleSearch
 from aircl.methods import METHODS
 from aircl.methods.acil import Acil
@@ -55,12 +55,20 @@ DISHONEST = {
     "KeepsSamplesRotated": (GROWTH, "256.2 bytes more for each further row"),
     "KeepsSamplesQuantised": (GROWTH, "32.2 bytes more for each further row"),
     "KeepsSamplesProjected": (GROWTH, "12.2 bytes more for each further row"),
+    "KeepsSamplesEncrypted": (GROWTH, "128.2 bytes more for each further row"),
+    "KeepsDifferencesOfSamples": (GROWTH, "128.2 bytes more for each further row"),
+    "KeepsSamplesInAClosure": (ELSEWHERE, "also what is kept outside of the object"),
+    "KeepsSamplesOfTheThread": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesInAModuleGlobal": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesInTheSystemModule": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesInATemporaryFile": (ELSEWHERE, "also what is kept outside of the object"),
     "SavesUnseededNoise": (STATE, "save different states: more.npz (noise) differs"),
     "SavesBytesOfTheSystem": (STATE, "save different states: salt.bin differs"),
     "SavesTheTime": (STATE, "save different states: about.json differs"),
+    "SavesTheProcess": (ELSEWHERE, "it saves something else: about.json differs"),
+    "SavesAHash": (ELSEWHERE, "it saves something else: hash.npy differs"),
+    "SavesTheOrderOfASet": (ELSEWHERE, "it saves something else: names.txt differs"),
+    "LoadsTheDataItself": (NAMES, "100% are right with the true names and"),
     "FindsTheTruthByTheGarbageCollector": (NAMES, "100% are right with the true names and"),
     "FindsTheTruthInTheCallersFrames": (NAMES, "100% are right with the true names and"),
 }
@@ -70,7 +78,7 @@ ALSO = {
     "PredictsUnexposedClasses": {GAPS, NAMES},
     "IgnoresWhatItIsTaught": {NEWEST, ONLINE, EMPTY, GAPS},
     "ForgetsItsRandomState": {WITHIN, ELSEWHERE},
-    "KeepsSamplesInItsFiles": {GROWTH},
+    "KeepsSamplesInItsFiles": {GROWTH, ELSEWHERE},
     "SaysOneNeighbour": {GROWTH},
     "SaysTooManyNeighbours": {GROWTH},
     "PredictsAtRandom": {ALONE, ENCODES},
@@ -204,6 +212,9 @@ def test_without_torch_a_method_on_images_is_skipped(monkeypatch):
         importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find_spec(name, *rest)
     )
     monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(
+        material, "_trial_network", material._trial_network.__wrapped__
+    )  # another test may have made it
     findings = findings_of("OnImages").values()
     assert {finding.result for finding in findings} == {"skipped"}
     assert all("torch" in finding.reason for finding in findings)

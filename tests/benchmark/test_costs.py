@@ -50,9 +50,10 @@ def slow_start():
 
 def test_a_method_is_warmed_up_once_before_the_clock_starts(tmp_path, slow_start):
     run(tmp_path / "run", replace(EXPERIMENT, methods=("slow-start",), seeds=(1, 2)))
-    (narrow, _), rows, *real = slow_start
+    (narrow, _), *rows = slow_start[:3]
+    real = slow_start[3:]
     assert narrow < 64
-    assert rows == 4  # then two jobs of all samples, and no other warm-up
+    assert rows == [4, 4]  # two phases; then two jobs of all samples, and no other warm-up
     assert [made for made in real if isinstance(made, tuple)] == [(64, 1), (64, 2)]
     assert sum(made for made in real if not isinstance(made, tuple)) == 2 * 1438
 
@@ -102,3 +103,9 @@ def test_a_process_that_dies_is_a_failed_job(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     (row,) = run(tmp_path / "run", replace(EXPERIMENT, methods=("ncm",)), isolate=True).rows()
     assert (row.status, row.reason) == ("failed", "its process ended with code 1")
+
+
+def test_a_buffer_that_a_method_has_of_its_own_is_in_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("aircl.methods.dsal.WIDTH", 40)
+    rows = run(tmp_path / "run", replace(EXPERIMENT, methods=("acil", "ds-al", "air-calibrated"))).rows()
+    assert {(row.method, row.buffer) for row in rows} == {("acil", None), ("ds-al", 40), ("air-calibrated", 512)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aircl.benchmark.grid import hold_out, learn_most
-from aircl.benchmark.job import Samples
+from aircl.benchmark.config import GAMMA_GRID
+from aircl.benchmark.evaluation import Samples
+from aircl.benchmark.grid import choose_gamma, hold_out, learn_most
 from aircl.data import load_dataset
 from aircl.methods import Setup, create_method
 from aircl.scenarios import make_stream
@@ -51,6 +53,33 @@ def test_what_is_held_out_is_not_learned_and_is_what_it_is_judged_by():
     assert len(set(asked)) == pytest.approx(len(features) / 5, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("air", "aircl.engine.moments.Moments.summed"),
+        ("air-shared", "aircl.engine.means.Shared.gram"),
+        ("acil", "aircl.engine.means.Shared.gram"),
+        ("aef-ocl", "aircl.classifiers.aefocl.RebalancedRidge.pseudo_features"),
+    ],
+)
+def test_every_gamma_is_solved_for_from_what_was_learned_and_weighed_once(name, work, monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(6), [60, 30, 20, 12, 8, 6])
+    X = rng.standard_normal((6, 20))[labels] + rng.standard_normal((len(labels), 20))
+    stream, train = make_stream("cil", labels, phases=3, seed=1), Samples(X, labels)
+    anew = {}
+    for gamma in GAMMA_GRID:
+        anew[gamma] = learn_most(create_method(name, Setup(1, 20, buffer=30, gamma=gamma)), stream, train, 16)()
+    times = []
+    place, function = work.rsplit(".", 1)
+    original = getattr(pkgutil.resolve_name(place), function)
+    monkeypatch.setattr(work, lambda self, *given: times.append(1) or original(self, *given))
+    chosen = choose_gamma(lambda: create_method(name, Setup(1, 20, buffer=30)), stream, train, 16)
+    assert anew[chosen] == max(anew.values()) > min(anew.values())
+    assert chosen == max(gamma for gamma in anew if anew[gamma] == anew[chosen])
+    assert len(times) == 1
+
+
 def test_the_script_chooses_what_does_best_without_a_look_at_the_test_set(script, tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setenv("AIRCL_CACHE", str(tmp_path))
@@ -68,11 +97,13 @@ def test_the_script_chooses_what_does_best_without_a_look_at_the_test_set(script
 
 
 def test_the_record_takes_what_was_chosen(script, tmp_path, monkeypatch):
-    import record
+    import record_runs
 
-    monkeypatch.setattr(record, "CHOSEN", tmp_path / "settings.json")
-    assert record.chosen("--preset table1 --methods er,rm") == []
-    record.CHOSEN.write_text('{"table1": {"er": {"learning_rate": 0.3}, "lwf": {"epochs": 2}}}', encoding="utf-8")
-    assert record.chosen("--preset table1 --methods er,rm") == ["--option", "er.learning_rate=0.3"]
-    assert record.chosen("--preset table2 --methods er,rm") == []
-    assert record.chosen("") == []
+    chosen = tmp_path / "settings.json"
+    monkeypatch.setattr(record_runs, "CHOSEN", chosen)
+    table1, table2 = "--preset table1 --methods er,rm", "--preset table2 --methods er,rm"
+    assert record_runs.command(table1) == table1.split()
+    chosen.write_text('{"table1": {"er": {"learning_rate": 0.3}, "lwf": {"epochs": 2}}}', encoding="utf-8")
+    assert record_runs.command(table1) == [*table1.split(), "--option", "er.learning_rate=0.3"]
+    assert record_runs.command(table2) == table2.split()
+    assert record_runs.command("") == []

@@ -59,7 +59,7 @@ def test_classes_that_are_left_out_are_named_everywhere(tmp_path):
     blurry = replace(CIL, scenario="si-blurry", options={"phases": 4})
     directory = run(tmp_path, blurry, listener=listener)
     gone = make_stream("si-blurry", load_dataset("digits").train.labels, phases=4, seed=1).dropped_classes
-    remark = f"Left out in seed 1: 2 classes, {', '.join(map(str, gone))}."
+    remark = f"Left out in seed 1: classes {', '.join(map(str, gone))} (2)."
     assert ("digits, si-blurry", remark) in listener.heard
     assert directory.about["streams"][0]["left_out"]["seed 1"] == list(map(str, gone))
     (experiment,) = read_experiments(directory)

@@ -88,8 +88,7 @@ def test_ranges_are_declared_common_or_given():
     assert search_space("er", online=False, ranges={"memory": Range(100, 500, integer=True)})["memory"].high == 500
     with pytest.raises(ValueError, match=r"er has no option 'memroy' to search. It has epochs, updates"):
         search_space("er", online=False, ranges={"memroy": Range(1, 2)})
-    with pytest.raises(ValueError, match=r"ncm declares no ranges. Give some: --range ncm.OPTION=LOW:HIGH."):
-        search_space("ncm", online=False)
+    assert search_space("ncm", online=False) == {}
     with pytest.raises(ValueError, match="the lower end should be above 0 and below"):
         Range(0, 1, log=True)
 
@@ -106,14 +105,21 @@ def test_the_command_writes_a_run(run_cli, tmp_path, monkeypatch):
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)
     stream = ("--dataset", "digits", "--scenario", "long-tail,phases=2,ratio=1/10", "--seeds", "1")
-    result = run_cli("tune", "acil,air", *stream, "--trials", 3, "--range", "air.gamma=0.1:100:log", "-o", "tuned.toml")
+    result = run_cli(
+        "tune", "acil,air,ncm", *stream, "--trials", 3, "--range", "air.gamma=0.1:100:log", "-o", "tuned.toml"
+    )
     assert "3 trials" in result.stderr
+    assert "ncm: it has nothing to search, and stays as it is" in result.stderr
     config = tomllib.loads((tmp_path / "tuned.toml").read_text())["experiments"][0]
     assert set(config["tuning"]) == {"acil", "air"}
+    assert config["methods"] == ["acil", "air", "ncm"]
     run_cli("run", "tuned.toml", "-o", "out", "--quiet")
     notes = read_experiments(tmp_path / "out")[0].notes
     assert notes["acil"][0].startswith("Options were chosen by 3 trials on held-out training samples, ")
     assert "METHOD.KEY=LOW:HIGH" in run_cli("tune", "acil", *stream, "--range", "x", code=2).stderr
+    assert "ncm declares no ranges. Give some" in run_cli("tune", "ncm", *stream, code=1).stderr
+    stray = run_cli("tune", "acil", *stream, "--range", "air.gamma=1:2", code=2)
+    assert "air is not among the methods, acil." in stray.stderr
 
 
 def test_names_come_back_from_the_file_that_is_written():

@@ -206,6 +206,7 @@ def test_the_classifiers_do_not_import_backbones():
         (pd.DataFrame({"n": range(4), "text": TEXTS}), r"column 'text' holds texts.*X\['text'\]"),
         (pd.DataFrame({"e": [[1.0, 2.0]] * 4}), r"column 'e' holds lists.*np\.stack\(X\['e'\]\)"),
         (pl.DataFrame({"e": [[1.0, 2.0]] * 4}), r"column 'e' holds lists"),
+        (pd.Series([[1.0, 2.0]] * 4), r"X holds a list in every cell.*np\.stack\(X\)"),
         (np.zeros((4, 8, 8)), r"X has the shape \(4, 8, 8\).*'efficientnet-lite0', 'timm:NAME'"),
         (np.zeros((4, 8, 8, 3), np.uint8), "backbone=.*efficientnet-lite0"),
         ([Image.new("RGB", (2, 2))] * 4, r"X holds images \(Image\)"),
@@ -252,5 +253,8 @@ def test_what_differs_between_expansions_is_said():
         fitted(8, random_state=0).merge(fitted(9, random_state=0))
     with pytest.raises(StoreError, match=r"drawn anew on each side\. Give both the same random_state"):
         fitted(8).merge(fitted(8))
+    wider = AIRClassifier(1.0, expansion=RandomReLU(8), calibrate=False).fit(np.eye(20, 5), y)
+    with pytest.raises(StoreError, match=r"\(number of features: 4 here, 5 there\)"):
+        fitted(8).merge(wider)
     with pytest.raises(StoreError, match=r"expansion: RandomReLU\(n_components=8\) against None"):
         fitted(8).merge(AIRClassifier(1.0, **PAPER).fit(rng.normal(size=(20, 4)), y))

@@ -4,11 +4,24 @@ import importlib.util
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 
-from aircl import ACILClassifier, AIRClassifier, RandomReLU, SLDAClassifier
+from aircl import (
+    ACILClassifier,
+    AEFOCLClassifier,
+    AIRClassifier,
+    DSALClassifier,
+    GKEALClassifier,
+    RandomReLU,
+    RanPACClassifier,
+    RecursiveACILClassifier,
+    SLDAClassifier,
+)
+from aircl.engine import calibration
 
 # The papers' regression to the letter.
 PAPER = {"expansion": None, "calibrate": False}
@@ -45,9 +58,9 @@ def stream():
 
 
 def same(one, other):
-    """The stated tolerance: 1e-5 of the intercepts, which are of the size of 0.01 to 0.1."""
-    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-5)
-    assert one.temperature_ == pytest.approx(other.temperature_, rel=1e-4)
+    """The stated tolerance: 1e-9 of the intercepts, which are of the size of 0.01 to 0.1."""
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-9)
+    assert one.temperature_ == pytest.approx(other.temperature_, rel=1e-8)
 
 
 @every_store
@@ -81,6 +94,22 @@ def test_a_file_keeps_it(store, tmp_path):
     same(clf, loaded)
     assert loaded.gamma_ == clf.gamma_
     np.testing.assert_allclose(loaded.predict_proba(X), clf.predict_proba(X), atol=1e-4)
+
+
+@every_store
+def test_a_file_of_float32_changes_scores_by_what_the_solve_makes_of_rounding(store, tmp_path):
+    """Sealing rounds A_y, and the solve multiplies that by tr(G) / gamma at the most; calibration adds nothing."""
+    X, y = stream()
+    clf = AIRClassifier(store=store)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 5):
+        clf.partial_fit(X[rows].astype(np.float32), y[rows])
+    scores, b = clf.decision_function(X.astype(np.float32)), clf.intercept_
+    tolerance = np.finfo(np.float32).eps * np.trace(clf._solution().problem.G) / clf.gamma_
+    clf.save(tmp_path / "model.safetensors")
+    loaded = AIRClassifier.load(tmp_path / "model.safetensors")
+    assert tolerance < 0.02
+    np.testing.assert_allclose(loaded.decision_function(X.astype(np.float32)), scores, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(loaded.intercept_, b, rtol=0, atol=1e-4)
 
 
 def test_fit_twice_has_the_same_bits():
@@ -170,6 +199,23 @@ def test_scores_answers_and_probabilities_agree():
         if scores.ndim == 2:
             np.testing.assert_allclose(scores, X_test @ clf.coef_.T + clf.intercept_, rtol=1e-9, atol=1e-12)
             assert np.array_equal(clf.snapshot().predict_log_proba(X_test), log_P)
+
+
+def test_they_agree_where_two_scores_differ_in_their_last_digit():
+    rng = np.random.default_rng(0)
+    means, y = rng.normal(size=(10, 8)), np.arange(300) % 10
+    clf = AIRClassifier(expansion=None).fit(means[y] + 0.3 * rng.normal(size=(300, 8)), y)
+    one, other = means[rng.integers(0, 10, (2, 200))]
+    own = clf.predict(one)
+    for _ in range(60):  # to where the answer changes
+        middle = (one + other) / 2
+        same = (clf.predict(middle) == own)[:, None]
+        one, other = np.where(same, middle, one), np.where(same, other, middle)
+    X = np.concatenate([one, other])
+    scores = np.sort(clf.decision_function(X), axis=1)
+    assert np.mean(scores[:, -1] - scores[:, -2] < 1e-15) > 0.5
+    for found in (clf.decision_function(X), clf.predict_proba(X), clf.predict_log_proba(X)):
+        assert np.array_equal(clf.classes_[found.argmax(axis=1)], clf.predict(X))
 
 
 def test_log_probabilities_do_not_vanish():
@@ -262,3 +308,55 @@ def test_calibrated_discriminants_obey_the_laws(tmp_path):
     assert single.predict(np.eye(3)).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="calibrate='yes'"):
         SLDAClassifier(calibrate="yes").fit(X, y)
+
+
+BUFFER = RandomReLU(300, random_state=0)
+OTHERS = [
+    RanPACClassifier(n_components=300, random_state=0),
+    DSALClassifier(n_components=150, random_state=0),
+    AEFOCLClassifier(expansion=BUFFER),
+    GKEALClassifier(n_components=300, random_state=0),
+    RecursiveACILClassifier(0.1, expansion=BUFFER),
+]
+
+
+@pytest.mark.parametrize("clf", OTHERS, ids=lambda clf: type(clf).__name__)
+def test_other_regressions_are_calibrated_by_the_same_means(clf):
+    X, X_test, y, y_test = digits(tail=False)
+    plain = clone(clf).fit(X, y)
+    calibrated = clone(clf).set_params(calibrate=True).fit(X, y)
+    scores, log_p = calibrated.decision_function(X_test), calibrated.predict_log_proba(X_test)
+    assert calibrated.intercept_.any()
+    assert np.array_equal(calibrated.classes_[log_p.argmax(axis=1)], calibrated.predict(X_test))
+    assert calibrated.score(X_test, y_test) > plain.score(X_test, y_test) - 0.01
+    temperatures = calibrated.temperature_ * np.logspace(-1, 1, 41)
+    best = min(log_loss(y_test, softmax(scores / temperature, axis=1)) for temperature in temperatures)
+    assert log_loss(y_test, np.exp(log_p)) < 1.2 * best
+    if not isinstance(clf, GKEALClassifier):  # whose probabilities rank classes
+        assert not hasattr(plain, "predict_proba")
+
+
+def test_what_is_the_same_regression_has_the_same_probabilities():
+    X, X_test, y, _ = digits(tail=True)
+    expected = ACILClassifier(0.1, expansion=None).fit(X, y).predict_proba(X_test)
+    recursive = RecursiveACILClassifier(0.1, calibrate=True).fit(X, y)
+    np.testing.assert_allclose(recursive.predict_proba(X_test), expected, atol=1e-4)
+    held_out = RanPACClassifier(0.1, n_components=None, calibrate=True).fit(X, y)
+    np.testing.assert_allclose(held_out.predict_proba(X_test), expected, atol=1e-4)
+
+
+def test_of_many_classes_some_stand_for_all(monkeypatch):
+    """More than so many classes: what is expected of the others is not told, the mean is; the laws hold."""
+    monkeypatch.setattr(calibration, "ALL_CLASSES", 20)
+    monkeypatch.setattr(calibration, "EXPECTED_SCORES", 1)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(80), 6)
+    X = rng.normal(size=(80, 12))[y] + rng.normal(size=(480, 12))
+    clf, order = AIRClassifier(expansion=None).fit(X, y), rng.permutation(480)
+    expected = clf.expected_accuracy()
+    assert np.isfinite(expected.per_class).sum() == 64
+    assert expected.overall == pytest.approx(np.nanmean(expected.per_class))
+    assert not clf.intercept_.any()
+    again = AIRClassifier(expansion=None).fit(X[order], -y[order])
+    assert again.temperature_ == pytest.approx(clf.temperature_, rel=1e-9)
+    np.testing.assert_array_equal(again.expected_accuracy().per_class[::-1], expected.per_class)

@@ -70,8 +70,8 @@ class Counted:
 
 @pytest.fixture
 def solve(monkeypatch):
-    solve = Counted(Ridge.solve)
-    monkeypatch.setattr(Ridge, "solve", lambda *arguments: solve(*arguments))
+    solve = Counted(Ridge.solve_problem)
+    monkeypatch.setattr(Ridge, "solve_problem", lambda *arguments: solve(*arguments))
     return solve
 
 

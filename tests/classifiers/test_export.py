@@ -16,6 +16,7 @@ from aircl import (
     AEFOCLClassifier,
     AIRClassifier,
     DSALClassifier,
+    FeCAMClassifier,
     FileError,
     GKEALClassifier,
     NCMClassifier,
@@ -50,6 +51,9 @@ CLASSIFIERS = {
     "ranpac": RanPACClassifier(n_components=50, random_state=0),
     "aef-ocl": AEFOCLClassifier(0.5),
     "slda": SLDAClassifier(),
+    "ncm": NCMClassifier(),
+    "ncm, expanded": NCMClassifier(expansion=RandomReLU(80, random_state=3)),
+    "ds-al": DSALClassifier(0.5, n_components=40, random_state=0),
 }
 every_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
 GRAPHS = [name for name in CLASSIFIERS if name not in ("kernel", "gkeal")]
@@ -133,13 +137,21 @@ def test_a_transformer_of_others_has_to_be_given(tmp_path):
     assert again.predict(X_TEST).tolist() == clf.predict(X_TEST).tolist()
 
 
-@pytest.mark.parametrize(
-    "clf", [NCMClassifier(), DSALClassifier(0.5, n_components=8, random_state=0)], ids=["ncm", "ds-al"]
-)
-def test_what_is_not_linear_is_not_exported(clf, tmp_path):
-    with pytest.raises(ValueError, match="cannot be exported"):
-        clf.fit(X, Y).export(tmp_path / "e")
+def test_what_predicts_with_its_statistics_is_not_exported(tmp_path):
+    with pytest.raises(ValueError, match=r"FeCAMClassifier cannot be exported: .* the statistics themselves"):
+        FeCAMClassifier().fit(X, Y).export(tmp_path / "e")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["e", "e.onnx"])
+def test_a_row_of_zeros_has_no_direction_and_no_score(name, tmp_path):
+    pytest.importorskip("onnx")
+    fitted("ncm").export(tmp_path / name)
+    assert not load_export(tmp_path / name).decision_function(np.zeros((1, 64))).any()
+    if name == "e.onnx":
+        onnxruntime = pytest.importorskip("onnxruntime")
+        session = onnxruntime.InferenceSession(tmp_path / name, providers=["CPUExecutionProvider"])
+        assert not session.run(["scores"], {"X": np.zeros((1, 64))})[0].any()
 
 
 def test_a_kernel_has_no_graph(tmp_path):

@@ -86,6 +86,14 @@ def test_a_row_is_not_learned_again(store, named):
     assert bits(clf) == bits(once)
 
 
+@pytest.mark.parametrize("ids", [IDS, None])
+def test_no_rows_need_no_ids(ids):
+    clf = AIRClassifier(1.0, ledger=True, **PAPER).fit(X, Y, ids=ids)
+    clf.partial_fit(X[:0], Y[:0])
+    clf.forget(X[:0], Y[:0])
+    assert clf.class_count_.tolist() == [20, 20, 20]
+
+
 @every_store
 def test_equal_rows_of_one_call_count_as_often_as_they_come(store):
     clf = AIRClassifier(0.5, store=store, ledger=True, **PAPER).fit(X[[0, 0, 1, 2, 0]], Y[[0, 0, 1, 2, 0]])
@@ -388,13 +396,6 @@ def test_a_short_key_is_refused(tmp_path):
     (tmp_path / "key").write_bytes(b"short")
     with pytest.raises(ValueError, match=r"5 bytes\. A key needs at least 16"):
         AIRClassifier(0.5, ledger=tmp_path / "key", **PAPER).fit(X, Y)
-
-
-def test_several_processes_keep_no_ledger():
-    from aircl.distributed import Shard, fit_joblib
-
-    with pytest.raises(ValueError, match="a ledger is kept by one process"):
-        fit_joblib(AIRClassifier(0.5, ledger=True, **PAPER), [Shard("a", lambda size: [(X, Y)])], workers=1)
 
 
 OTHERS = [

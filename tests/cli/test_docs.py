@@ -16,7 +16,6 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("page", "at_least"),
     [
         ("command-line.md", 10),
-        pytest.param("raw-data.md", 9, marks=pytest.mark.skipif(find_spec("wordllama") is None, reason="needs it")),
         pytest.param("streams.md", 7, marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")),
         pytest.param("distributed.md", 7, marks=pytest.mark.slow),  # starts processes
     ],

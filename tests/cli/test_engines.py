@@ -110,9 +110,12 @@ def test_wrong_usage(options, hint, parts, run):
 @pytest.mark.slow
 def test_two_workers_of_dask_write_the_file_of_one_process_of_joblib(parts, digits, run, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    run("learn", "*.npz", "--label", "y", "--gamma", 0.1, "--engine", "dask", "--workers", 2, "-o", "m")
+    (parts / "key").write_bytes(bytes(range(32)))
+    learn = ("learn", "*.npz", "--label", "y", "--gamma", 0.1, "--ledger-key", "key", "--engine")
+    run(*learn, "dask", "--workers", 2, "-o", "m")
     assert_same("m", AIRClassifier(0.1).fit(*digits[:2]))
-    run("learn", "*.npz", "--label", "y", "--gamma", 0.1, "--engine", "joblib", "--workers", 1, "-o", "one")
+    run(*learn, "joblib", "--workers", 1, "-o", "one")
+    assert len(AIRClassifier.load("m")._learner.state.ledger) == 310
     assert (parts / "m").read_bytes() == (parts / "one").read_bytes()
 
 

@@ -89,7 +89,7 @@ def test_what_a_file_reveals_of_a_class_of_one_or_two_samples(files, digits, run
     run("learn", "few.npz", "--label", "y", "--statistics-only", "-o", "m")
     model = AIRClassifier.load("m")
     slot = model._learner.state.labels.seen.tolist().index
-    arrays = model._learner.arrays()
+    arrays = model._learner.sealed().statistics.arrays()
     np.testing.assert_allclose(arrays["center"][slot(100)], one[0], atol=1e-12)
     # Of two: the mean m, and the direction and length of the scatter around it, A - 2 m'm = d'd / 2 with x = m -+ d/2.
     mean = arrays["center"][slot(200)] / 2

@@ -102,8 +102,80 @@ def test_a_ledger_is_there_from_the_first_row_or_not_at_all(place, run):
         refused = run(*learn("1.npz"), *option, "--append", "m", "-o", "m", code=1)
         assert "has learned without a ledger" in refused.stderr
     assert "keep a ledger" in run(*learn("1.npz"), "--append", "m", "--on-duplicate", "skip", "-o", "m", code=1).stderr
-    run(*learn("0.npz"), "--ledger", "--engine", "joblib", "-o", "m2", code=2)
     run(*learn("0.npz"), "--ledger", "--replaced", "1.npz", "-o", "m2", code=2)
+
+
+APART = ("--engine", "joblib", "--workers", 1)
+
+
+def rows_by_label(path):
+    """The ledger of a model, whatever order its classes came in."""
+    state = AIRClassifier.load(path)._learner.state
+    arrays = state.ledger.arrays()
+    return [array.tobytes() for array in (arrays["0.row"], state.labels.seen[arrays["0.slot"]])]
+
+
+def test_an_engine_keeps_the_ledger_of_one_process(place, run):
+    np.savez("3.npz", X=X[:20], y=Y[:20])  # of what 0 has: rows of one command count as often as they come
+    files = ("0.npz", "1.npz", "3.npz")
+    for name, engine in (("one", ()), ("apart", APART)):
+        run(*learn(*files), "--ledger-key", "key", *engine, "-o", name)
+    assert rows_by_label("apart") == rows_by_label("one")
+    assert AIRClassifier.load("apart")._learner.state.ledger.keys == []
+    before = bits("apart")
+    again = (*learn("1.npz", "2.npz"), "--ledger-key", "key", *APART)
+    first = (*again, "--append", "apart", "-o", "m")
+    refused = run(*first, code=1)
+    assert "1.npz, rows 1 to 300: 300 of 300 rows were learned already" in refused.stderr
+    assert "--on-duplicate skip leaves out" in refused.stderr
+    assert "300 of them known before" in run(*first, "--on-duplicate", "skip").stderr
+    run(*learn("2.npz"), "--append", "one", "--ledger-key", "key", "-o", "one")
+    assert rows_by_label("m") == rows_by_label("one")
+    once_more = (*again, "--append", "m", "--on-duplicate", "skip", "-o")
+    assert "600 of them known before" in run(*once_more, "m2").stderr
+    assert bits("m2") == bits("m")
+    assert bits("apart") == before
+    run("forget", "m", "1.npz", "--label", "y", "--ledger-key", "key", "-o", "m")
+    run(*once_more, "m")  # what was forgotten is new again
+    assert rows_by_label("m") == rows_by_label("one")
+    assert "leave --engine out" in run(*first, "--on-duplicate", "replace", code=2).stderr
+    assert "not in the model" in run(*learn("2.npz"), "--append", "apart", *APART, "-o", "m", code=1).stderr
+
+
+def test_a_key_that_is_drawn_stays_in_the_model_of_an_engine(place, run):
+    run(*learn("0.npz", "1.npz"), "--ledger", *APART, "-o", "m")
+    assert "300 rows were learned already" in run(*learn("1.npz"), "--append", "m", "-o", "m", code=1).stderr
+    run(*learn("2.npz"), "--append", "m", *APART, "-o", "m")
+    run("forget", "m", "2.npz", "--label", "y", "-o", "m")
+    assert len(AIRClassifier.load("m")._learner.state.ledger) == 600
+
+
+def test_an_id_names_one_row_also_in_two_files_of_an_engine(place, run):
+    for name, label in (("a", "card"), ("b", "card"), ("c", "rate")):
+        (place / f"{name}.csv").write_text(
+            f"ticket,text,label\nt1,where is my card,{label}\n{name},hello {name},rate\n"
+        )
+    command = ("--id", "ticket", "--backbone", "char-ngrams", "--ledger-key", "key", *APART, "-o", "m")
+    run("learn", "a.csv", "b.csv", *command)
+    assert len(AIRClassifier.load("m")._learner.state.ledger) == 4
+    refused = run("learn", "a.csv", "c.csv", *command, code=1)
+    assert "1 ids stand for different rows in different shards or files" in refused.stderr
+
+
+def test_a_model_merged_of_two_keys_goes_on_with_both(place, run):
+    (place / "other").write_bytes(os.urandom(32))
+    run(*learn("0.npz"), "--ledger-key", "key", "-o", "a")
+    run(*learn("1.npz"), "--ledger-key", "other", "-o", "b")
+    run("merge", "a", "b", "-o", "m")
+    refused = run(*learn("2.npz"), "--append", "m", "--ledger-key", "key", "-o", "m", code=1)
+    assert "After a merge of two keys, both are needed" in refused.stderr
+    both = ("--ledger-key", "other", "--ledger-key", "key")
+    for name in ("0.npz", "1.npz"):
+        assert "learned already" in run(*learn(name), "--append", "m", *both, "-o", "m", code=1).stderr
+    run(*learn("1.npz", "2.npz"), "--append", "m", *both, *APART, "--on-duplicate", "skip", "-o", "m")
+    for name in ("1.npz", "2.npz"):
+        run("forget", "m", name, "--label", "y", *both, "-o", "m")
+        assert "never learned" in run("forget", "m", name, "--label", "y", *both, "-o", "m", code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -136,6 +208,57 @@ def test_killed_at_any_moment_and_repeated_it_is_as_if_undisturbed(kills, option
         assert again.code == (1 if was_written and not options else 0), again.stderr
         assert bits("m") == undisturbed
     assert {path.name for path in place.iterdir()} == {"0.npz", "1.npz", "2.npz", "key", "begun", "m"}
+
+
+# Kills its own process before or after a step of writing a model: the STEPth of all.
+KILLS_ITSELF = """
+import os, signal, sys
+import aircl.cli.commands, aircl.classifiers.file as file, aircl.storage.writing as writing
+
+left = int(os.environ["STEP"])
+
+def step():
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def between(function):
+    def stepwise(*args):
+        step()
+        result = function(*args)
+        step()
+        return result
+    return stepwise
+
+for module, name in ((writing, "create"), (file, "_bytes"), (writing, "_sync"), (os, "chmod"), (os, "replace")):
+    setattr(module, name, between(getattr(module, name)))
+sys.argv[0] = "aircl"
+aircl.cli.commands.main()
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_every_step_of_writing_the_file(place, forks):
+    """The file is the old one or the new one, and the same command again makes it the new one, bit by bit."""
+    assert forks.run(*learn("0.npz"), "--store", "shared", "--expand", 50, "--ledger", "-o", "begun").code == 0
+    command = (*learn("1.npz"), "--ledger", "--append", "m", "-o", "m")
+    shutil.copy("begun", "m")
+    assert forks.run(*command).code == 0
+    before, undisturbed = bits("begun"), bits("m")
+    seen, ended = [], None
+    while ended != 0:
+        shutil.copy("begun", "m")
+        ended = forks.run(*command, code=KILLS_ITSELF, env={"STEP": str(len(seen) + 1)}).code
+        assert ended in (0, -signal.SIGKILL)
+        seen.append(bits("m") == undisturbed)
+        assert seen[-1] or bits("m") == before
+        assert forks.run(*command).code == (1 if seen[-1] else 0)
+        assert bits("m") == undisturbed
+        assert {path.name for path in place.iterdir()} == {"0.npz", "1.npz", "2.npz", "key", "begun", "m"}
+    assert len(seen) > 20
+    assert seen == sorted(seen)  # the old one, up to a step, and from there on the new one
+    assert 2 < sum(seen) < 6
 
 
 # -- texts and images, by id and by what they are --

@@ -50,6 +50,14 @@ def test_unlike_does_not_merge_with_unlike(parts, run):
     assert not (parts / "x").exists()
 
 
+def test_a_merge_that_no_prediction_could_follow_is_refused(parts, digits, run):
+    """A mapping of class weights that lacks a class of the other model."""
+    X, y, *_ = digits
+    AIRClassifier(0.1, weighting={label: 1.0 for label in range(5)}).fit(X[y < 5], y[y < 5]).save("few")
+    assert "no weight for the classes [5, 6, 7, 8, 9]" in run("merge", "few", "1", "-o", "x", code=1).stderr
+    assert not (parts / "x").exists()
+
+
 def test_forget_classes(parts, digits, run):
     X, y, *_ = digits
     run("learn", "train.csv", "--label", "y", "--gamma", 0.1, "-o", "m")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+import aircl
 from aircl import AIRClassifier
 
 
@@ -17,7 +18,7 @@ def model(files, run):
 
 @pytest.fixture
 def expected(model, digits):
-    model._learner.change(lambda state: state.with_inputs(state.inputs.with_names(None)))
+    model._learner.change(lambda state: state.changed(inputs=state.inputs.with_names(None)))
     return model.predict(digits[2]), model.predict_proba(digits[2])
 
 
@@ -27,6 +28,7 @@ def test_one_label_a_line(expected, run):
     assert result.stderr.startswith(
         "Note: test.csv: columns that are not features of the model: y.\nPredicted 897 rows"
     )
+    assert result.output.splitlines()[1:-1] == [*map(str, expected[0])]  # a summary comes after what it sums up
 
 
 def test_predictions_are_good(expected, digits, run):
@@ -211,3 +213,38 @@ def test_bad_thresholds_and_priors_are_refused(model, run, files):
     (files / "bad.json").write_text("[1]")
     assert "bad.json" in run("learn", "train.csv", "--label", "y", "--priors", "bad.json", "-o", "m", code=1).stderr
     assert not (files / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("NCMClassifier", {}),
+        ("FeCAMClassifier", {}),
+        ("SLDAClassifier", {}),
+        ("DSALClassifier", {"n_components": 40, "random_state": 0}),
+        ("RecursiveACILClassifier", {"gamma": 0.5}),
+        ("AEFOCLClassifier", {"gamma": 0.5}),
+    ],
+)
+def test_every_classifier_that_python_saved_can_be_used_here(name, settings, digits, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, *_ = digits
+    classifier = getattr(aircl, name)(**settings).fit(X[:200], y[:200])
+    classifier.save("m")
+    np.savez("old.npz", X=X[:20], y=y[:20])
+    np.savez("new.npz", X=X[200:], y=y[200:])
+    assert name in run("info", "m").stdout
+    assert "accuracy" in run("evaluate", "m", "new.npz", "--label", "y").stdout
+    labels = run("predict", "m", "new.npz", "--features", "X", "-q").stdout.split()
+    assert labels == [str(label) for label in classifier.predict(X[200:])]
+    told = run("learn", "new.npz", "--label", "y", "--append", "m", "-o", "m2", code=None)
+    assert told.exit_code == 0 or "fault" not in told.stderr
+    forgot = run("forget", "m", "old.npz", "--label", "y", "-o", "m3", code=None)
+    assert forgot.exit_code == 0 or "cannot forget" in forgot.stderr
+    if not hasattr(classifier, "predict_proba"):
+        for option in (["--proba"], ["--top", 2]):
+            refused = run("predict", "m", "new.npz", "--features", "X", *option, code=1)
+            assert "no probabilities" in refused.stderr
+            assert not refused.stdout
+    if not hasattr(classifier, "decide"):
+        assert f"is a {name}" in run("predict", "m", "new.npz", "--features", "X", "--novelty", 0.1, code=1).stderr

@@ -68,8 +68,8 @@ def test_a_signal_leaves_no_partial_output(number, code, files, run):
 
 
 def lengthened(path):
-    """Write the rows of a csv file twenty times over: enough to be interrupted in the midst of them."""
+    """Write the rows of a csv file two hundred times over: enough to be interrupted in the midst of them."""
     header, *rows = path.read_text().splitlines(keepends=True)
     long = path.with_name("long.csv")
-    long.write_text("".join([header] + rows * 20))
+    long.write_text("".join([header] + rows * 200))
     return str(long)

@@ -99,7 +99,8 @@ def test_a_table_of_texts_and_a_label_needs_no_word(questions, run):
 
 def test_columns_of_texts_are_joined(run):
     write("q.csv", {"subject": ["a", "", "c"], "body": ["x", "y", "z"], "label": ["u", "v", "u"]})
-    run("learn", "q.csv", *NGRAMS, "--gamma", 1, "-o", "found")
+    told = run("learn", "q.csv", *NGRAMS, "--gamma", 1, "-o", "found").stderr
+    assert told.startswith("Note: the texts are the columns 'subject', 'body', joined; --text COL chooses")
     run("learn", "q.csv", "--text", "subject", "--text", "body", *NGRAMS, "--gamma", 1, "-o", "said")
     reference = AIRClassifier(1.0, backbone=NAME).fit(["a\nx", "y", "c\nz"], ["u", "v", "u"])
     for name in ("found", "said"):
@@ -366,3 +367,51 @@ def test_engines_learn_texts(questions, run):
         model = AIRClassifier.load(engine)
         np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-4, atol=1e-5)
         assert model.predict(["a card"]).tolist() == ["card"]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("a.csv", "text,label\nw\xe4re gut,a\n".encode("latin-1"), "Save it as UTF-8, or convert it"),
+        ("a.csv", b"text;label\nhello;a\n", "separated by ';', not by ','"),
+        ("a.tsv", b"text,label\nhello,a\n", "separated by ',', not by '\\t'"),
+        ("a.txt", b"hello", "files of type '.txt' cannot be read"),
+        ("a.json", b"[]", "files of type '.json' cannot be read"),
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"text,label\nhello,\n", "the label is empty"),
+        ("a.csv", b"text,label\nhello,a\n,b\n", "no text in 'text'"),
+    ],
+)
+def test_what_a_first_file_is_often_like(name, contents, message, run, tmp_path):
+    (tmp_path / name).write_bytes(contents)
+    assert message in run("learn", name, *NGRAMS, "-o", "m", code=1).stderr
+
+
+def test_images_without_folders_of_classes(photos, run, tmp_path):
+    (tmp_path / "flat").mkdir()
+    for number in range(3):
+        Image.new("RGB", (4, 4)).save(f"flat/{number}.png")
+    refused = run("learn", "flat", "--backbone", "identity", "-o", "m", code=1).stderr
+    assert refused.startswith("Error: flat has 3 images, but no folders with images")
+    (tmp_path / "flat" / "cat").mkdir()
+    (tmp_path / "flat" / "0.png").rename("flat/cat/0.png")
+    told = run("learn", "flat", "--backbone", "identity", "-o", "m").stderr
+    assert "Note: flat: images beside the folders of classes are left out: 1.png, 2.png." in told
+
+
+def test_one_class_is_learned_and_said(run):
+    write("one.csv", {"text": TEXTS[:3], "label": ["card"] * 3})
+    assert "Note: there is one class, card" in run("learn", "one.csv", *NGRAMS, "-o", "m").stderr
+    assert "Note" not in run("learn", "one.csv", *NGRAMS, "-o", "m", "--quiet").stderr
+
+
+def test_texts_and_images_for_a_model_of_features_are_refused(questions, photos, run):
+    np.savez("f.npz", X=np.eye(6), y=INTENTS)
+    run("learn", "f.npz", "--label", "y", "-o", "m")
+    write("t.csv", {"text": TEXTS})
+    assert (
+        "holds texts ('text'), but the model has learned from rows of 6 features"
+        in run("predict", "m", "t.csv", code=1).stderr
+    )
+    refused = run("learn", "photos", "--backbone", "identity", "--append", "m", "-o", "m", code=1).stderr
+    assert "learned from rows of 6 features, but identity makes" in refused

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from aircl.methods import METHODS
+from aircl.methods.registry import GROUPS
 
 SMALL = ("--dataset", "digits", "--backbone", "identity", "--scenario", "long-tail,phases=5,ratio=1/20")
 
@@ -129,12 +130,40 @@ def test_wrong_usage_is_named(args, code, message, run, place):
 
 
 def test_groups_and_other_names_of_methods_are_understood(run):
+    pytest.importorskip("torch")  # most of the group train
     plan = json.loads(run("run", *SMALL, "--methods", "imbalance,SimpleCIL,air", "--dry-run", "--json").stdout)
     methods = [task["what"] for task in plan["tasks"] if task["what"] != "features"]
     assert methods[0] == "air"
     assert methods[-1] == "ncm"
     assert {"er", "rm", "icarl", "aef-ocl", "air-calibrated", "las", "cbrs", "bic", "clib", "ewc"} < set(methods)
     assert len(methods) == len(set(methods))
+
+
+def test_a_plan_of_the_paper_s_tables_with_methods_made_for_imbalance(run):
+    """Table 1 has a job for every method, order and seed; in table 2 those that need phases decline, and say why."""
+    pytest.importorskip("torch")
+    plans = {}
+    for table in ("table1", "table2"):
+        args = ("--preset", table, "--methods", "imbalance", "--seeds", "3", "--backbone", "checkpoint:none")
+        plans[table] = json.loads(run("run", *args, "--dry-run", "--json").stdout)
+    first, second = ([t for t in plan["tasks"] if t["what"] != "features"] for plan in plans.values())
+    assert {task["what"] for task in first} == set(GROUPS["imbalance"])
+    assert {task["jobs"] for task in first} == {9}
+    declined = {"bic", "two-stage", "dgr", "lucir", "lfl", "dmc"}
+    assert {task["what"] for task in second} == set(GROUPS["imbalance"]) - declined
+    assert {task["jobs"] for task in second} == {3}
+    said = [remark.split(" declines: ") for remark in plans["table2"]["remarks"] if " declines: " in remark]
+    assert {name for name, _ in said} == declined
+    assert all("an online stream shows no phases" in reason for _, reason in said)
+
+
+def test_what_a_method_declines_is_noted_and_no_failure(run, place):
+    pytest.importorskip("torch")
+    online = ("--dataset", "digits", "--backbone", "identity", "--scenario", "si-blurry,phases=2", "--seeds", "1")
+    run("run", *online, "--methods", "ncm,bic", "-q", "-o", "mine")
+    rows = map(json.loads, (place / "mine" / "rows.jsonl").read_text().splitlines())
+    found = {(row["method"], row["status"]) for row in rows}
+    assert found == {("ncm", "ok"), ("bic", "incompatible")}
 
 
 def test_a_run_of_which_nothing_came_is_a_failure(run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import warnings
 from pathlib import Path
 
@@ -14,22 +16,23 @@ def _torch():
     pytest.importorskip("torch", reason="torch is not installed")
 
 
+@functools.cache  # tensors of one test may be kept by a cache of the engine, and come back in another
+def load(name):
+    """Return a module beside this file."""
+    spec = importlib.util.spec_from_file_location(f"devices_{name}", Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def far(monkeypatch):
     """A function that calls another one on a device that is elsewhere, where nothing may be left open."""
-    import importlib.util
-
     import torch
-
-    def load(name):
-        spec = importlib.util.spec_from_file_location(f"devices_{name}", Path(__file__).with_name(f"{name}.py"))
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
 
     elsewhere, strict = load("elsewhere"), load("strict")
     # Views of tensor subclasses cannot be had in inference mode.
-    monkeypatch.setattr(torch, "inference_mode", torch.no_grad)
+    monkeypatch.setattr(torch, "inference_mode", lambda mode=True: torch.no_grad())
 
     def call(function, *args, **kwargs):
         with warnings.catch_warnings(), elsewhere.Elsewhere(), strict.Strict():

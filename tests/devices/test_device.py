@@ -73,6 +73,18 @@ def test_batches_go_to_cuda_from_pinned_memory_without_waiting():
     assert send(Asked(), torch.device("cpu")).calls == []
 
 
+def test_what_is_prepared_for_cuda_is_pinned_by_the_thread_that_prepares_it(monkeypatch):
+    import torch
+
+    from aircl.backbones.frozen import FrozenModule
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda batch: batch + 1)
+    network = FrozenModule("tiny", torch.nn.Linear(2, 1), {}, width=1, batch_size=4)
+    assert network.pinned(torch.zeros(2)).tolist() == [0, 0]
+    network.device = torch.device("cuda:1")
+    assert network.pinned(torch.zeros(2)).tolist() == [1, 1]
+
+
 def test_the_simulation_notices_what_a_device_would(far):
     import torch
 
@@ -98,5 +110,7 @@ def test_the_strict_mode_notices_what_is_left_open(far):
     exec(code, inside)
     with pytest.raises(AssertionError, match=r"mine.f, line 1: torch.zeros without a device"):
         far(inside["f"], None)
-    with pytest.raises(AssertionError, match=r"mine.f, line 1: .cpu\(\) beside aircl.backbones.device.to_array"):
+    with pytest.raises(
+        AssertionError, match=r"mine.f, line 1: .cpu\(\) beside aircl.backbones.device.to_array and aircl.engine"
+    ):
         far(inside["f"], torch.ones(2))

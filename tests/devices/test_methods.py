@@ -1,4 +1,4 @@
-"""Methods with a network of their own learn and predict the same wherever that is."""
+"""Every method learns and predicts the same wherever its networks and statistics are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from aircl.methods import METHODS, Setup, create_method
 from aircl.methods.base_phase import BasePhaseMethod
+from aircl.methods.classifier import ClassifierMethod
 from aircl.methods.gradient.method import GradientMethod
 from aircl.methods.gradient.phase_wise import PhaseWise
 from aircl.methods.registry import load_methods
@@ -30,6 +31,12 @@ GRADIENT = [name for name in METHODS if issubclass(METHODS[name], GradientMethod
 ON_FEATURES = [name for name in GRADIENT if METHODS[name].inputs_for({}) == "features"]
 ON_IMAGES = [name for name in GRADIENT if name not in ON_FEATURES]
 BASE_PHASE = [name for name in METHODS if issubclass(METHODS[name], BasePhaseMethod)]
+ON_TENSORS = [
+    name
+    for name in METHODS
+    if issubclass(METHODS[name], ClassifierMethod) and METHODS[name].estimator.takes_tensors and name not in BASE_PHASE
+]
+ON_ARRAYS = [name for name in METHODS if name not in GRADIENT + BASE_PHASE + ON_TENSORS]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,9 @@ def base_trained():
     return BaseTrained("base:vit-micro", "vit-micro", build("vit-micro", 8, seed=0), ImageTransform(8))
 
 
-def learn(name, digits, tmp_path, *, device, backbone=None, online=False, **options):
+def learn(
+    name, digits, tmp_path, *, device, backbone=None, online=False, look=None, buffer=None, gamma="auto", **options
+):
     """Return predictions and scores after two phases, between which the method was written and read."""
     images, labels = digits
     if backbone is not None:
@@ -64,6 +73,7 @@ def learn(name, digits, tmp_path, *, device, backbone=None, online=False, **opti
     setup = Setup(
         1, 64 if backbone is None else backbone.width,
         online=online, batch_size=4, backbone=backbone, device=device, options=options,
+        buffer=buffer, gamma=gamma,
     )  # fmt: skip
     inputs = images.reshape(len(images), -1).astype(np.float32) / 255 if backbone is None else images
     method = create_method(name, setup)
@@ -73,6 +83,8 @@ def learn(name, digits, tmp_path, *, device, backbone=None, online=False, **opti
             method.learn(inputs[rows[start : start + 4]], labels[rows[start : start + 4]])
         if not online or method.uses_phase_ends:
             method.end_phase(None)
+        if look is not None:
+            look(method)
         if not phase:
             tmp_path.mkdir()
             method.save(tmp_path)
@@ -82,6 +94,7 @@ def learn(name, digits, tmp_path, *, device, backbone=None, online=False, **opti
     method.refresh()
     scores = method.scores(encoded)
     method.weight_norms()
+    assert len(method.predict(method.encode(inputs[:0]))) == 0
     return method.predict(encoded), None if scores is None else scores[1]
 
 
@@ -92,6 +105,25 @@ def check(far, name, digits, tmp_path, **settings):
         np.testing.assert_array_equal(away, near)
     else:  # the last bits may decide between two classes
         np.testing.assert_allclose(away_scores, near_scores, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ON_TENSORS)
+def test_statistics_and_solutions(far, name, digits, tmp_path):
+    """The engine follows the device of a run: nothing of what it keeps stays behind."""
+    kept = []
+
+    def learned(method):
+        backend = method._classifier._learner.state.inputs.backend_
+        kept.append(getattr(backend, "device", None))
+
+    check(far, name, digits, tmp_path, buffer=9, gamma=0.5, look=learned)
+    assert kept == ["cpu", "cpu", str(far.device), str(far.device)]
+
+
+@pytest.mark.parametrize("name", ON_ARRAYS)
+def test_what_has_no_tensors_stays_on_arrays(far, name, digits, tmp_path):
+    assert name in ("acil-recursive", "ranpac", "ds-al", "aef-ocl", "fecam", "joint")
+    check(far, name, digits, tmp_path, gamma=0.5)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +165,15 @@ def test_adapters(far, digits, tmp_path, vit):
 
 
 def test_no_method_names_a_device_by_itself():
-    """Only the base classes know of one: a method is the same everywhere."""
+    """Two base classes ask which device a run is on; whatever is built on them is the same everywhere."""
     from pathlib import Path
 
     import aircl.methods
 
     folder = Path(aircl.methods.__file__).parent
-    for name in GRADIENT:
-        text = (folder / f"{METHODS[name].__module__.rpartition('.')[2]}.py").read_text()
-        assert "cuda" not in text
-        assert "choose_device" not in text
+    asking = [folder / "classifier.py", folder / "gradient" / "method.py"]
+    paths = [path for path in folder.rglob("*.py") if path not in asking]
+    assert len(paths) > len({METHODS[name].__module__ for name in METHODS})
+    for path in paths:
+        for word in ("cuda", '"mps', "choose_device", "AIRCL_DEVICE"):
+            assert word not in path.read_text(), path.name

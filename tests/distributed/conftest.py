@@ -31,7 +31,7 @@ def check_same(classifier, reference):
 
 
 def check_same_bits(classifier, reference):
-    ours, theirs = (model._learner.arrays() for model in (classifier, reference))
+    ours, theirs = (model._learner.sealed().statistics.arrays() for model in (classifier, reference))
     assert ours.keys() == theirs.keys()
     for name in ours:
         np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)

@@ -136,7 +136,8 @@ def test_many_buckets_of_classes_change_no_bit(monkeypatch, stream, shards, asse
     order = [several._learner.state.labels.seen.tolist().index(label) for label in one._learner.state.labels.seen]
     for slot, theirs in enumerate(order):
         np.testing.assert_array_equal(
-            one._learner.arrays()[f"moment.{slot}"], several._learner.arrays()[f"moment.{theirs}"]
+            one._learner.sealed().statistics.arrays()[f"moment.{slot}"],
+            several._learner.sealed().statistics.arrays()[f"moment.{theirs}"],
         )
 
 

@@ -38,6 +38,7 @@ def test_two_ranks_give_the_bits_of_one_process(stream, shards, tmp_path, assert
         assert_same_bits(fitted, AIRClassifier.load(tmp_path / "reference"))
         assert_same(fitted, AIRClassifier(0.1, store=store, **PAPER).fit(X, y))
     expanded = AIRClassifier.load(tmp_path / "expanded-2")
+    assert len(expanded._learner.state.ledger) == len(y)
     reference = AIRClassifier(0.1, **PAPER).fit(expanded.expansion_.transform(X), y)
     np.testing.assert_allclose(expanded.coef_, reference.coef_, rtol=1e-9, atol=1e-12)
     assert (tmp_path / "refused-0").read_text() == "RuntimeError: rank 1 has failed: " + (

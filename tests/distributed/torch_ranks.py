@@ -20,7 +20,7 @@ MODELS = {
     "per-class": {"store": "per-class"},
     "shared": {"store": "shared"},
     "pooled": {"store": "pooled"},
-    "expanded": {"expansion": RandomReLU(30)},  # no seed: what rank 0 draws is drawn for all
+    "expanded": {"expansion": RandomReLU(30), "ledger": True},  # no seed: what rank 0 draws is drawn for all
 }
 
 

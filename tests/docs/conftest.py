@@ -42,3 +42,16 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.setenv("AIRCL_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("AIRCL_DATA", raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def as_shown():
+    """Return a function that makes what a command prints, and what a page shows of it, comparable."""
+
+    def compared(text):
+        text = re.sub(r"in [\d.]+ s \([\d,]+ rows/s\)", "in 0 s", text)  # how long it took
+        text = re.sub(r"\([\d,]+ bytes\)", "(n bytes)", text)
+        text = re.sub(r"by aircl [\w.]+", "by aircl", text)
+        return [re.sub(r"\s+", " ", line) for line in text.splitlines()]
+
+    return compared

@@ -1,4 +1,4 @@
-"""Links and anchors of the pages lead somewhere; no network, no MkDocs."""
+"""Links and anchors of the pages lead somewhere; no network, no site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prose(path):
 
 @cache
 def anchors(path):
-    """Return the anchors of a page's headings, as GitHub and MkDocs make them."""
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     found = []
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
@@ -38,7 +38,7 @@ def test_links_lead_somewhere(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         inside = target.is_relative_to(ROOT / "docs") or page.parent == ROOT  # a page of the site cannot leave it
-        # GitHub and MkDocs differ in what they make of several dashes in a row.
+        # GitHub and the site differ in what they make of several dashes in a row.
         if not (inside and target.exists()) or (anchor and (anchor not in anchors(target) or "--" in anchor)):
             broken.append(link)
     assert broken == []
@@ -59,4 +59,8 @@ def test_every_page_is_in_the_navigation():
 
 def test_pictures_and_styles_are_our_own():
     for page in PAGES:
-        assert not re.search(r"!\[[^]]*\]\(\w+:|<(script|img|link|iframe)\b", prose(page)), page
+        text = prose(page)
+        assert not re.search(r"!\[[^]]*\]\(\w+:|<(script|link|iframe)\b", text), page
+        pictures = re.findall(r"<(?:img|source)\b[^>]*?\bsrc(?:set)?=\"([^\"]*)\"", text)
+        assert len(pictures) == len(re.findall(r"<(?:img|source)\b", text)), page
+        assert all((page.parent / picture).is_file() for picture in pictures), page

@@ -38,8 +38,9 @@ def matches(text, value):
 @pytest.mark.parametrize("method", list_methods())
 def test_every_method_has_a_section(method):
     assert f"[`{method}`](#{LINKS[method]})" in PAGE.partition("## Analytic")[0], "not in the table"
-    for word in ("Options", "Pitfalls", "Reference"):
+    for word in ("Options", "Pitfalls", "Published / here", "Reference"):
         assert told(method, word)[0]
+        assert SECTIONS[method].count(f"**{word}.**") == 1
 
 
 @pytest.mark.parametrize("method", [name for name in list_methods() if "**Online.**" in SECTIONS.get(name, "")])

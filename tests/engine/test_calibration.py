@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
+from sklearn.datasets import load_digits
 
 from aircl import AIRClassifier
 from aircl.engine import calibration
 from aircl.engine.calibration import LinearScores, calibrate, draw, fit, unseen_scores
+from aircl.engine.gamma import Criterion
 
 # The papers' regression to the letter.
 PAPER = {"expansion": None, "calibrate": False}
@@ -28,6 +31,11 @@ def solved(X, y, store="per-class", **parameters):
     return solution.problem, solution.W
 
 
+def calibrated(problem, W):
+    trial = Criterion(problem).at(GAMMA)
+    return calibrate(problem, W, trial.trace, trial.leverage)
+
+
 def plain(X, y, pi, own_scatter):
     """The formulas at the head of the module, sample by sample."""
     count = np.bincount(y)
@@ -38,7 +46,8 @@ def plain(X, y, pi, own_scatter):
     means = Y.T @ X / count[:, None]
     S_w = (X - means[y]).T @ (X - means[y]) / n
     S = S_w * n / (n - C)
-    h = (pi @ count) * np.trace(K @ S_w) / (n - C)
+    in_G = ((X - means[y]) * pi[y][:, None]).T @ (X - means[y])
+    h = np.trace(K @ in_G) / (n - C)
     t = pi * np.trace(K @ S) / (1 - h)
     mean = np.array([(1 + t[c]) * W.T @ means[c] - t[c] * unit[c] for c in range(C)])
 
@@ -75,7 +84,7 @@ def test_moments_of_unseen_scores_are_the_formulas(store, counts):
     for c, rivals in enumerate(new.rivals):
         np.testing.assert_allclose(new.mean[c], mean[c, rivals], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(new.covariance[c], covariance[c][np.ix_(rivals, rivals)], rtol=1e-6, atol=1e-9)
-    with_h = calibrate(problem, W, GAMMA)  # t and h are those of the formulas too
+    with_h = calibrated(problem, W)  # t and h are those of the formulas too
     np.testing.assert_allclose(with_h.scores.mean(axis=1), new.mean, atol=1e-5)
 
 
@@ -123,11 +132,30 @@ def test_fit_minimises_the_penalised_loss():
     assert abs(T - 1.0) > 0.05
 
 
+@pytest.mark.parametrize("lift", [-0.5, 1e4])
+def test_a_slope_at_its_limit_ends_the_search_and_its_intercepts_are_best(lift):
+    C, share = 3, np.array([0.2, 0.3, 0.5])
+    rivals = np.array([np.roll(np.arange(C), -c) for c in range(C)])
+    scores = np.random.default_rng(0).normal(size=(C, 40, C))
+    scores[:, :, 0] += lift  # the higher the score, the less likely the class; or so likely that nothing is gained
+    b, T = fit(scores, rivals, np.zeros(C), share)
+    if lift < 0.0:
+        assert scores.std() / T == pytest.approx(1e-3)
+
+    def objective(b):
+        log_p = log_softmax((scores + b[rivals][:, None, :]) / T, axis=2)[:, :, 0]
+        return -share @ log_p.mean(axis=1) + 0.01 * np.mean((b / T) ** 2)
+
+    for c in range(C):
+        for step in (-1e-2 * T, 1e-2 * T):
+            assert objective(b + step * np.eye(C)[c]) > objective(b)
+
+
 @pytest.mark.parametrize("store", STORES)
 def test_without_any_scatter_there_is_no_intercept_and_a_wide_temperature(store):
     X, y = classes([1, 1, 1])
     problem, W = solved(X, y, store)
-    found = calibrate(problem, W, GAMMA)
+    found = calibrated(problem, W)
     assert not found.b.any()
     assert found.temperature == pytest.approx(np.ptp(X @ W))
     assert np.isnan(found.share @ found.predicted(found.b)[:, 0])
@@ -135,7 +163,7 @@ def test_without_any_scatter_there_is_no_intercept_and_a_wide_temperature(store)
 
 def test_one_class_is_right_always():
     problem, W = solved(*classes([5]))
-    found = calibrate(problem, W, GAMMA)
+    found = calibrated(problem, W)
     assert found.b.tolist() == [0.0]
     assert found.predicted(found.b).tolist() == [[1.0]]
 
@@ -147,24 +175,59 @@ def right(found):
 def test_some_rivals_stand_for_all(monkeypatch):
     X, y = classes([12] * 60, f=10)
     problem, W = solved(X, y)
-    every = calibrate(problem, W, GAMMA)
-    for name, value in {"MANY_CLASSES": 20, "STRONGEST": 12, "STAND_INS": 6, "GROUP": 60}.items():
+    every = calibrated(problem, W)
+    for name, value in {"MANY_CLASSES": 20, "STRONGEST": 12, "STAND_INS": 6, "ALL_CLASSES": 60}.items():
         monkeypatch.setattr(calibration, name, value)
-    some = calibrate(problem, W, GAMMA)
+    some = calibrated(problem, W)
     assert some.rivals.shape == (60, 19)
     assert some.temperature == pytest.approx(every.temperature, rel=0.1)
     assert np.corrcoef(some.b, every.b)[0, 1] > 0.9
     assert right(some) == pytest.approx(right(every), abs=0.03)
 
 
-def test_groups_of_classes_stand_for_all(monkeypatch):
-    X, y = classes([12] * 61, f=10)
-    problem, W = solved(X, y, "shared")
-    every = calibrate(problem, W, GAMMA)
-    monkeypatch.setattr(calibration, "GROUP", 21)
-    grouped = calibrate(problem, W, GAMMA)
+@pytest.mark.parametrize("store", ["per-class", "shared"])
+def test_some_classes_stand_for_all(store, monkeypatch):
+    X, y = classes([12] * 101, f=20)
+    problem, W = solved(X, y, store)
+    every = calibrated(problem, W)
+    for name, value in {"ALL_CLASSES": 100, "EXPECTED_SCORES": 7000}.items():
+        monkeypatch.setattr(calibration, name, value)
+    some = calibrated(problem, W)
     assert every.b.any()
-    assert not grouped.b.any()
-    assert grouped.rivals.shape == (61, 20)
-    assert np.unique(grouped.rivals[:, 1:]).tolist() == list(range(61))
-    assert grouped.temperature == pytest.approx(every.temperature, rel=0.2)
+    assert not some.b.any()
+    assert some.rivals.shape == (69, 101)
+    assert len(np.unique(some.rivals[:, 0])) == 69
+
+    def loss(log_T):  # without intercepts
+        return -every.share @ log_softmax(every.scores / np.exp(log_T), axis=2)[:, :, 0].mean(axis=1)
+
+    assert np.log(some.temperature) == pytest.approx(minimize_scalar(loss, bracket=(-6.0, -3.0)).x, abs=0.1)
+    of_some, of_every = some.predicted(some.b)[:, 0], every.predicted(some.b)[some.rivals[:, 0], 0]
+    assert of_some.mean() == pytest.approx(of_every.mean(), abs=0.02)
+    assert np.corrcoef(of_some, of_every)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("counts", [[1, 2] * 5, [1, 3] * 5, [1, 1, 2, 6, 9] * 2, [1, 30] * 5])
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 100.0])
+def test_the_leverage_is_below_1_and_is_that_of_the_samples(counts, gamma):
+    X, y = classes(counts, f=80)  # more features than most of these have samples
+    problem, _ = solved(X, y)
+    pi, count = problem.pi, np.array(counts)
+    K = np.linalg.inv((X * pi[y][:, None]).T @ X + gamma * np.eye(80))
+    deviation = X - (np.eye(len(counts))[y].T @ X / count[:, None])[y]
+    of_samples = pi[y] * ((deviation @ K) * deviation).sum(axis=1)
+    found = Criterion(problem).at(gamma).leverage
+    assert 0.0 < found < 1.0
+    np.testing.assert_allclose(found, of_samples.sum() / (len(y) - len(counts)), rtol=1e-7)
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("counts", [[1, 2], [1, 3], [1, 11], [1, 2, 3, 5, 8]])
+def test_a_few_rows_of_unequal_classes_are_told_apart_as_without_calibration(store, counts):
+    X, y = load_digits(return_X_y=True)
+    few = np.concatenate(
+        [np.flatnonzero(y[:900] == digit)[:n] for digit, n in enumerate(np.resize(counts, 10).tolist())]
+    )
+    calibrated, plain = (AIRClassifier(store=store, calibrate=how).fit(X[few], y[few]) for how in (True, False))
+    assert calibrated.score(X[900:], y[900:]) >= plain.score(X[900:], y[900:]) - 0.03
+    assert calibrated.predict_proba(X[900:]).max(axis=1).mean() > 0.15  # of ten classes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aircl.engine import Space, StoreError
-from aircl.engine.factor import GROUP, factor, grouped, without_rows
+from aircl.engine.factor import GROUP_ROWS, factor, grouped, without_rows
 from aircl.engine.moment import SecondMoment
 
 
@@ -58,7 +58,7 @@ def test_null_directions_are_dropped_and_small_ones_kept():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sizes", [[1] * 100, [40, 3, 120, 1], [GROUP] * 4, [GROUP - 1] * 7])
+@pytest.mark.parametrize("sizes", [[1] * 100, [40, 3, 120, 1], [GROUP_ROWS] * 4, [GROUP_ROWS - 1] * 7])
 def test_blocks_add_up(sizes, dtype):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(sum(sizes), 400)).astype(dtype)
@@ -89,13 +89,25 @@ def test_a_factor_is_grouped_without_a_loss(rows):
     np.testing.assert_allclose(factor(grouped(R)), R, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [GROUP + 1, 2 * GROUP + 3])
+@pytest.mark.parametrize("sizes", [[1, 40], [40, 1], [1, 1, 20], [17, 1, 1, 16]])
+def test_no_row_of_several_stays_as_it_came(sizes):
+    X = np.random.default_rng(0).normal(size=(sum(sizes), 200))
+    moment = SecondMoment(Space(200, np.float64))
+    for rows in np.split(X, np.cumsum(sizes)[:-1]):
+        moment = moment.plus(rows)
+    R = moment.all_rows()
+    np.testing.assert_allclose(moments(R), moments(X), atol=1e-10)
+    alike = R @ X.T / (np.linalg.norm(R, axis=1)[:, None] * np.linalg.norm(X, axis=1))
+    assert np.abs(alike).max() < 0.99
+
+
+@pytest.mark.parametrize("n", [GROUP_ROWS + 1, 2 * GROUP_ROWS + 3])
 def test_groups_have_the_second_moments_of_their_rows_and_none_of_the_rows(n):
     X = np.random.default_rng(0).normal(size=(n, 40))
-    k = -(-n // GROUP)
+    k = -(-n // GROUP_ROWS)
     for start, stop in pairwise(n * group // k for group in range(k + 1)):
         R = grouped(X)[start:stop]
-        assert 2 <= len(R) <= GROUP
+        assert 2 <= len(R) <= GROUP_ROWS
         np.testing.assert_allclose(moments(R), moments(X[start:stop]), atol=1e-10)
         alike = R @ X.T / (np.linalg.norm(R, axis=1)[:, None] * np.linalg.norm(X, axis=1))
         assert np.abs(alike).max() < 0.9

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import FunctionTransformer
 
-from aircl import AIRClassifier, RecursiveACILClassifier, StoreError
+from aircl import AEFOCLClassifier, AIRClassifier, RecursiveACILClassifier, StoreError
 from aircl.engine import Space
+from aircl.engine.backend import NumpyBackend
 from aircl.engine.memory import available_memory
 from aircl.engine.statistics import OnePerClass
 
@@ -153,19 +155,6 @@ def test_available_memory_is_what_is_left_in_every_group_around_the_process(tmp_
     assert available_memory(groups, own) == 500_000
 
 
-def test_probabilities_need_no_second_search(monkeypatch):
-    from aircl.engine import gamma
-
-    calls, at = [], gamma.Criterion.at
-    monkeypatch.setattr(gamma.Criterion, "at", lambda self, value: (calls.append(value), at(self, value))[1])
-    X, y = two_classes(30, 100, 20, np.float64)
-    clf = AIRClassifier(store="shared", **PAPER).fit(X, y)
-    clf.predict(X)
-    tried = len(calls)
-    clf.predict_proba(X)
-    assert len(calls) == tried == len(clf.gamma_path_.gamma)
-
-
 def test_a_limit_that_is_set_later_is_kept_from_the_next_batch_on(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     rng = np.random.default_rng(0)
@@ -199,3 +188,79 @@ def test_forgetting_rows_keeps_the_memory_limit(tmp_path, monkeypatch):
         X[2 * C :], np.eye(C)[y[2 * C :]], sample_weight=clf.class_weight_[y[2 * C :]]
     )
     np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-7, atol=1e-10)
+
+
+def first_three(X):
+    return X[:, :3]
+
+
+def test_aef_ocl_forgets_all_of_a_row_or_nothing():
+    """The expanded features of these rows were learned, their inputs were not: one part accepts, the other refuses."""
+    X, y = two_classes(5, 30, 12, np.float64)
+    clf = AEFOCLClassifier(0.5, expansion=FunctionTransformer(first_three)).fit(X, y)
+    before, count = clf.coef_.copy(), clf.class_count_.copy()
+    wrong = X[:4].copy()
+    wrong[:, 4] += 100.0
+    with pytest.raises(StoreError, match="Nothing was changed"):
+        clf.forget(wrong, y[:4])
+    np.testing.assert_array_equal(clf.class_count_, count)
+    np.testing.assert_array_equal(clf.refresh().coef_, before)
+    expected = AEFOCLClassifier(0.5, expansion=FunctionTransformer(first_three)).fit(X[4:], y[4:])
+    np.testing.assert_allclose(clf.forget(X[:4], y[:4]).coef_, expected.coef_, rtol=1e-8)
+
+
+def statistics_of_one_class(X):
+    clf = AIRClassifier(1.0, **PAPER).fit(X, np.zeros(len(X), int))
+    arrays = clf._learner.sealed().statistics.arrays()
+    return arrays["center"][0], arrays["moment.0"]
+
+
+def test_two_rows_are_determined_by_their_statistics():
+    """What the page on privacy says: 2 A - s's has one direction, the difference of the rows."""
+    X = np.random.default_rng(0).normal(size=(2, 40))
+    s, R = statistics_of_one_class(X)
+    eigenvalues, V = np.linalg.eigh(2 * R.T @ R - np.outer(s, s))
+    difference = np.sqrt(eigenvalues[-1]) * V[:, -1]
+    found = np.array([s + difference, s - difference]) / 2
+    np.testing.assert_allclose(found if found[0] @ X[0] > found[1] @ X[0] else found[::-1], X, atol=1e-7)
+
+
+def test_three_rows_are_determined_up_to_a_rotation_which_knowledge_of_their_signs_tells():
+    X = np.maximum(np.random.default_rng(0).normal(size=(3, 40)), 0)
+    s, R = statistics_of_one_class(X)
+    assert not any(np.allclose(row, held, atol=0.1) for row in X for held in R)  # by itself, the file has no row
+    around = np.linalg.lstsq(R.T, s, rcond=None)[0]  # U'1 of every U for which the rows of UR add up to s
+    basis, target = (np.linalg.qr(np.column_stack([v, np.eye(3)[:, :2]]))[0] for v in (around, np.ones(3)))
+    basis[:, 0], target[:, 0] = around / np.linalg.norm(around), np.ones(3) / np.sqrt(3)
+    turns = np.exp(1j * np.linspace(0, 2 * np.pi, 3600, endpoint=False))
+    candidates = []
+    for flip in (1.0, -1.0):
+        for turn in turns:
+            inner = np.eye(3)
+            inner[1:, 1:] = [[turn.real, -turn.imag * flip], [turn.imag, turn.real * flip]]
+            candidates.append(target @ inner @ basis.T @ R)
+    found = min(candidates, key=lambda rows: -rows.clip(max=0).sum())
+    closest = [min(np.abs(row - true).max() for row in found) for true in X]
+    assert max(closest) < 0.01
+    np.testing.assert_allclose(candidates[0].sum(0), s, atol=1e-8)  # any other one fits the statistics as well
+    np.testing.assert_allclose(moment_of(candidates[700]), moment_of(X), atol=1e-8)
+
+
+def moment_of(X):
+    return X.T @ X
+
+
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_probabilities_need_no_second_decomposition(monkeypatch, calibrate):
+    made = []
+    for name in ("cholesky", "eigh"):
+        kernel = getattr(NumpyBackend, name)
+        monkeypatch.setattr(
+            NumpyBackend, name, lambda self, *given, kernel=kernel: (made.append(1), kernel(self, *given))[1]
+        )
+    X, y = two_classes(30, 100, 20, np.float64)
+    clf = AIRClassifier(expansion=None, calibrate=calibrate).fit(X, y)
+    clf.predict(X)
+    n_made = len(made)
+    clf.predict_proba(X)
+    assert len(made) == n_made == len(clf.gamma_path_.gamma)

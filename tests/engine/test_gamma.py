@@ -12,7 +12,7 @@ from aircl.engine import gamma as gamma_module
 from aircl.engine.air import PerClass
 from aircl.engine.backend import NumpyBackend
 from aircl.engine.batch import sort_by_class
-from aircl.engine.gamma import FEW, GRID, STEPS, Criterion, choose_gamma, descend
+from aircl.engine.gamma import GRID, MAX_TRIALS_NEAR, STRIDES, Criterion, choose_gamma, descend
 from aircl.engine.means import Shared
 from aircl.engine.problem import Problem
 from aircl.engine.problem import pooled_scatter_uncertainty as uncertainty_of
@@ -142,10 +142,10 @@ def test_uncertainty_is_of_uneven_shares_and_of_few_samples():
 
 def test_no_features_but_zeros_still_gives_a_gamma():
     store = Shared.empty(Space(3, np.float64)).padded(2).plus(sort_by_class(np.zeros((4, 3)), np.arange(4) % 2, None))
-    path, W = choose_gamma(Problem.of(store, 1 / store.count, 1.0))
+    path, best = choose_gamma(Problem.of(store, 1 / store.count, 1.0))
     assert np.all(path.gamma > 0)
     assert np.all(np.isfinite(path.criterion))
-    assert np.all(W == 0)
+    assert np.all(best.W == 0)
 
 
 @pytest.mark.parametrize("start", [0, 5, 24])
@@ -155,20 +155,24 @@ def test_a_valley_is_descended_to_its_lowest_place(start, lowest):
 
 
 def test_of_equals_the_largest_is_taken():
-    assert descend(lambda place: 0.0, 12, STEPS) == 24
-    assert descend(lambda place: max(10 - place, 0), 12, STEPS) == 24
+    assert descend(lambda place: 0.0, 12, STRIDES) == 24
+    assert descend(lambda place: max(10 - place, 0), 12, STRIDES) == 24
 
 
 @pytest.mark.parametrize("store_type", [PerClass, Shared])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_search_finds_the_lowest_of_the_grid(store_type, seed):
+def test_the_search_finds_the_lowest_of_the_grid(store_type, seed, monkeypatch):
     _, _, problem = make_problem(store_type, 12, (60, 20, 9, 5, 3), seed)
-    path, W = choose_gamma(problem)
+    path, best = choose_gamma(problem)
     every = [Criterion(problem).at(gamma).criterion for gamma in gamma_grid(problem)]
     assert path.best == pytest.approx(gamma_grid(problem)[int(np.argmin(every))])
     assert len(path.gamma) <= 10
     np.testing.assert_array_equal(np.sort(path.gamma), path.gamma)
-    np.testing.assert_array_equal(W, Criterion(problem).at(path.best).W)
+    np.testing.assert_array_equal(best.W, Criterion(problem).at(path.best).W)
+    monkeypatch.setattr(gamma_module, "WIDE", 1)
+    path, best = choose_gamma(problem)
+    assert best.criterion < min(every) + 0.01 * np.ptp(every)
+    assert len(path.gamma) <= 8
 
 
 def test_near_the_last_gamma_few_are_tried_and_the_way_leads_to_the_lowest():
@@ -180,7 +184,7 @@ def test_near_the_last_gamma_few_are_tried_and_the_way_leads_to_the_lowest():
     near = gamma_grid(problem)[24]
     for _ in range(3):
         path, _ = choose_gamma(problem, near)
-        assert len(path.gamma) <= FEW
+        assert len(path.gamma) <= MAX_TRIALS_NEAR
         near = path.best
     assert near == best
 
@@ -198,11 +202,11 @@ def test_a_stream_costs_few_factorisations(monkeypatch):
     for label in (1, 2):  # one or two classes tell too little of what is best for more
         calls.clear()
         clf.partial_fit(X[y == label], y[y == label]).predict(X[:1])
-        assert len(calls) > FEW
+        assert len(calls) > MAX_TRIALS_NEAR
     for label in range(3, 8):
         calls.clear()
         clf.partial_fit(X[y == label], y[y == label]).predict(X[:1])
-        assert 3 <= len(calls) <= FEW
+        assert 3 <= len(calls) <= MAX_TRIALS_NEAR
     calls.clear()
     clf.partial_fit(X[:10], y[:10]).predict(X[:1])
     assert len(calls) == 1  # gamma stands

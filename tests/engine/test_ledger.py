@@ -20,7 +20,7 @@ def names(values):
 
 def held(ledger, slots=lambda value: value % 3):
     """What the ledger says about every row there may be."""
-    count = ledger.count(ledger.shown(names(range(13)), key=KEY))
+    count = ledger.count(ledger.shown(names(range(13)), given=[KEY]))
     return Counter({value: int(n) for value, n in enumerate(count) if n})
 
 
@@ -29,7 +29,7 @@ def bits(ledger):
 
 
 def plus(ledger, values):
-    return ledger.plus(ledger.shown(names(values), key=KEY), np.array([value % 3 for value in values], dtype=int))
+    return ledger.plus(ledger.shown(names(values), given=[KEY]), np.array([value % 3 for value in values], dtype=int))
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,7 +41,7 @@ def test_it_counts_as_a_counter_does(steps):
             ledger, counter = plus(ledger, values), counter + Counter(values)
         else:
             values = list((Counter(values) & counter).elements())
-            ledger, counter = ledger.minus(ledger.shown(names(values), key=KEY)), counter - Counter(values)
+            ledger, counter = ledger.minus(ledger.shown(names(values), given=[KEY])), counter - Counter(values)
         assert held(ledger) == counter
         assert len(ledger) == counter.total()
     straight = plus(Ledger.begun(by_id=False, key=KEY), list(counter.elements()))
@@ -75,15 +75,15 @@ def test_keys_that_differ_cannot_be_compared_but_both_are_kept():
     merged = one.merged(two, np.arange(3))
     assert held(merged) == Counter([1, 1, 2, 2, 2, 3])
     # Equal rows are taken out of one book first, then out of the other.
-    assert held(merged.minus(merged.shown(names([2, 2]), key=KEY))) == Counter([1, 1, 2, 3])
-    assert held(merged.minus(merged.shown(names([3, 2, 1, 2, 2, 1]), key=KEY))) == Counter()
+    assert held(merged.minus(merged.shown(names([2, 2]), given=[KEY]))) == Counter([1, 1, 2, 3])
+    assert held(merged.minus(merged.shown(names([3, 2, 1, 2, 2, 1]), given=[KEY]))) == Counter()
     assert merged.common(one) == (3, False)
 
 
 def test_content_is_known_beside_the_id():
     ledger = Ledger.begun(by_id=True, key=KEY)
-    ledger = ledger.plus(ledger.shown([b"x", b"y"], [b"ann", b"bob"], key=KEY), np.zeros(2, int))
-    asked = ledger.shown([b"x", b"x", b"y"], [b"ann", b"bob", b"eve"], key=KEY)
+    ledger = ledger.plus(ledger.shown([b"x", b"y"], [b"ann", b"bob"], given=[KEY]), np.zeros(2, int))
+    asked = ledger.shown([b"x", b"x", b"y"], [b"ann", b"bob", b"eve"], given=[KEY])
     assert ledger.count(asked).tolist() == [1, 1, 0]
     assert ledger.is_same(asked).tolist() == [True, False, False]
 
@@ -94,7 +94,7 @@ def test_a_key_that_is_kept_elsewhere_is_needed_and_recognised():
     with pytest.raises(LedgerError, match="no key was given"):
         ledger.shown([b"x"])
     with pytest.raises(LedgerError, match="the key given is"):
-        ledger.shown([b"x"], key=b"another key of mine")
+        ledger.shown([b"x"], given=[b"another key of mine"])
 
 
 @pytest.mark.parametrize("by_id", [False, True])

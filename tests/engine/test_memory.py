@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier
-from aircl.engine import Space
+from aircl.engine import Space, moment
 from aircl.engine.memory import DiskSpace, MemoryLimitWarning, OnDisk, available_memory, parse_bytes
 
 # The papers' regression to the letter.
@@ -87,6 +87,30 @@ def test_every_operation_works_on_files(directory, unlimited, tmp_path_factory):
     np.testing.assert_allclose(limited.coef_, unlimited.coef_, rtol=1e-8, atol=1e-10)
     limited.forget(classes=[0, C - 1])
     assert limited.classes_.tolist() == list(range(1, C - 1))
+
+
+@pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")
+def test_learning_beyond_the_limit_writes_rows_once_and_factors_nothing(directory, monkeypatch):
+    """Classes mixed in every batch: to factor a class whenever it goes to a file takes for ever."""
+    rng, written = np.random.default_rng(0), []
+    clf = AIRClassifier(1.0, memory_limit=WORKSPACE + 2**20, **PAPER)
+    X, y = rng.normal(size=(C * 150, F)), np.arange(C * 150) % C
+    with monkeypatch.context() as patch:
+        patch.delattr(moment, "factor")
+        patch.setattr(moment, "OnDisk", type("Counted", (OnDisk,), {"__init__": counting(written)}))
+        for part in np.split(np.arange(len(X)), 10):
+            clf.partial_fit(X[part], y[part])
+            clf._learner.absorb()
+    assert X.nbytes / 2 < sum(written) <= X.nbytes
+    np.testing.assert_allclose(clf.coef_, AIRClassifier(1.0, **PAPER).fit(X, y).coef_, rtol=1e-9, atol=1e-12)
+
+
+def counting(written):
+    def write(self, array, directory):
+        written.append(array.nbytes)
+        OnDisk.__init__(self, array, directory)
+
+    return write
 
 
 @pytest.mark.filterwarnings("ignore::aircl.engine.memory.MemoryLimitWarning")

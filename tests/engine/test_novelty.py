@@ -26,7 +26,7 @@ def plain(X, y, rows):
     count, f = np.bincount(y), X.shape[1]
     means = np.array([X[y == c].mean(axis=0) for c in range(len(count))])
     S = (X - means[y]).T @ (X - means[y]) / (len(y) - len(count))
-    A = S + 0.25 * np.trace(S) / f * np.eye(f)
+    A = S + np.trace(S) / min(f, len(y) - len(count)) * np.eye(f)
     centre = means.mean(axis=0)
     B = (means - centre).T @ (means - centre) / len(count)
     tau = 0.2 * np.trace(np.linalg.solve(A, B)) / f

@@ -89,6 +89,7 @@ def test_a_failing_disk_while_saving_leaves_the_old_file(name, monkeypatch, tmp_
     content = path.read_bytes()
     changed = begun(name).partial_fit(*rows(11, n=9, classes=(0, 4)))
     expected = look(changed)
+    changed.save(tmp_path / "trial.safetensors")  # which seals: from now on, every save does the same
     with monkeypatch.context() as patch:
         disk = Disk(patch)
         changed.save(tmp_path / "trial.safetensors")

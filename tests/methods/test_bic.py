@@ -29,6 +29,10 @@ def test_the_pair_is_the_optimum_and_fits_the_share_of_new_classes(l2):
     a, b = fit_pair(z, y, 4, l2)
     best = minimize(loss, [1.0, 0.0], tol=1e-10)
     np.testing.assert_allclose([a, b], best.x, atol=1e-4)
+    p = np.exp(log_softmax(np.hstack([z[:, :4], a * z[:, 4:] + b])))
+    errors = (p - np.eye(7)[y])[:, 4:]
+    slope = [(errors * z[:, 4:]).sum() / 60, errors.sum() / 60 + l2 * b]
+    np.testing.assert_allclose(slope, 0, atol=1e-6)
     assert loss([a, b]) < loss([1, 0]) - 0.05
     if not l2:
         shares = np.exp(log_softmax(np.hstack([z[:, :4], a * z[:, 4:] + b])))[:, 4:].sum(1)
@@ -83,6 +87,10 @@ def test_the_pair_helps_old_classes(digits, take_course):
     scale, shift = method.scale.copy(), method.shift.copy()
     method.scale[:], method.shift[:] = 1, 0  # stage 1 alone
     plain = method.predict(digits.test_features)
+    head = [p.detach().numpy() for p in method.student.head.parameters()]
+    np.testing.assert_allclose(
+        method.logits(digits.test_features), digits.test_features @ head[0].T + head[1], atol=1e-4
+    )
     old = np.isin(digits.test_labels, method.student.head.classes[:5])
     right = [(answer == digits.test_labels)[old].mean() for answer in (corrected, plain)]
     assert right[0] > right[1] + 0.02

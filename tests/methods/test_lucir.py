@@ -18,13 +18,15 @@ def softmax(z):
 
 
 def in_second_phase(digits, make, **options):
-    """A method at the first step of a second phase, with samples of it and all exemplars."""
+    """A method at the first step of a phase of three new classes, after one of two, with all exemplars."""
     method = make("lucir", epochs=1, exemplars=3, **options)
-    first, second, *_ = digits.stream(5).phases
+    first, second, third, *_ = digits.stream(5).phases
     inputs = digits.inputs_of(method)
     digits.teach(method, first, at_most=40)
     before = method.student.head.weight.detach().clone()
-    new = method.rows(inputs[second.train[:20]], digits.labels[second.train[:20]])
+    one = third.train[digits.labels[third.train] == third.classes[0]]
+    later = np.concatenate([second.train[:16], one[:4]])
+    new = method.rows(inputs[later], digits.labels[later])
     method.meet(new)
     return method, before, new, method.material(new)
 
@@ -46,7 +48,7 @@ def test_new_rows_are_imprinted_as_long_as_the_old_ones(digits, make):
     weight = method.student.head.weight.detach()
     assert torch.equal(weight[:2], before)
     length = np.linalg.norm(before.numpy(), axis=1).mean()
-    for column in (2, 3):
+    for column in (2, 3, 4):
         own = new["labels"].numpy() == method.student.head.classes[column]
         mean = unit(new["inputs"].numpy())[own].mean(0)
         np.testing.assert_allclose(weight[column], length * mean / np.linalg.norm(mean), atol=1e-6)
@@ -65,8 +67,9 @@ def test_a_step_is_the_published_one(digits, make):
     p = torch.log_softmax(eta * cosines, 1)
     loss, terms = -p[torch.arange(len(X)), columns].mean(), []
     for row, column in enumerate(columns.tolist()):
-        if column < 2:  # both new classes are the K = 2 nearest
-            terms += [torch.relu(0.7 - cosines[row, column] + cosines[row, k]) for k in (2, 3)]
+        if column < 2:  # an exemplar, and the K = 2 nearest of the three new classes
+            nearest = sorted((2, 3, 4), key=lambda k: -cosines[row, k])[:2]
+            terms += [torch.relu(0.7 - cosines[row, column] + cosines[row, k]) for k in nearest]
     assert len(terms) == 12
     loss = loss + torch.stack(terms).mean()
     own, own_eta = torch.autograd.grad(loss, (W, eta))
@@ -97,8 +100,42 @@ def test_features_of_a_trained_backbone_are_held_to_their_direction(digits, make
     z = method.student(views).detach().double().numpy()
     columns = [method.student.head.classes.index(label) for label in rows["labels"].tolist()]
     expected = -np.log(softmax(z)[np.arange(len(z)), columns]).mean()
-    expected += 3.0 * np.sqrt(2 / 2) * (1 - (one * other).sum(1)).mean()
+    expected += 3.0 * np.sqrt(2 / 3) * (1 - (one * other).sum(1)).mean()
     assert method.loss(rows).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_balanced_pass_trains_all_rows_of_the_head_and_nothing_else(digits, make):
+    """As public code does by default: old and new rows; eta and features rest; 0.01, in the second half 0.001."""
+    method = make("lucir", epochs=1, exemplars=3, learning_rate=0.1, momentum=0.0, balanced_epochs=2)
+    steps, update = [], method.update
+
+    def noted(batch):
+        before = [p.detach().double().clone() for p in (method.head.weight, method.head.eta)]
+        update(batch)
+        after = [p.detach().double().clone() for p in (method.head.weight, method.head.eta)]
+        steps.append((method._all_rows, batch, before, after))
+
+    method.update = noted
+    first, second, *_ = digits.stream(5).phases
+    digits.teach(method, first, at_most=32)
+    assert not any(balanced for balanced, *_ in steps)  # the first phase has no old classes
+    digits.teach(method, second, at_most=10)
+    balanced = [step for step in steps if step[0]]
+    assert len(balanced) == 2  # 10 samples and 6 exemplars, twice
+    for rate, (_, batch, (weight, eta), (after, eta_after)) in zip((0.01, 0.001), balanced, strict=True):
+        counts = torch.bincount(batch["labels"])
+        assert counts[counts > 0].tolist() == [4] * 4
+        W = weight.clone().requires_grad_()
+        cosines = torch.nn.functional.normalize(batch["inputs"].double()) @ torch.nn.functional.normalize(W).T
+        columns = torch.tensor([method.head.classes.index(label) for label in batch["labels"].tolist()])
+        loss = -torch.log_softmax(eta * cosines, 1)[torch.arange(16), columns].mean()
+        old = columns < 2
+        own = cosines[old].gather(1, columns[old, None])
+        loss = loss + torch.relu(0.5 - own + cosines[old, 2:]).mean()  # both new classes are the K = 2 nearest
+        (gradient,) = torch.autograd.grad(loss, W)
+        np.testing.assert_allclose(after, weight - rate * gradient, atol=1e-6)
+        assert gradient[:2].abs().max() > 1e-4  # old rows do move
+        assert eta_after == eta
 
 
 @pytest.mark.parametrize("classify", ["head", "nearest-mean"])

@@ -30,7 +30,7 @@ IMBALANCE = (
     "si",
     "two-stage",
 )
-PROMPTS = ("coda-prompt", "dap", "dualprompt", "l2p", "mvp", "mvp-r")
+PROMPTS = ("coda-prompt", "dap", "dualprompt", "ease", "l2p", "mvp", "mvp-r")
 BRIEF = {name: {"epochs": 1} for name in (*TRAINED, *IMBALANCE, *PROMPTS)}
 BRIEF |= {"rm": {"epochs": 1, "memory_epochs": 1}, "two-stage": {"epochs": 1, "second_epochs": 1}}
 # Those that train or prompt a network, which takes a while, or that are variants of others.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from aircl.methods import METHODS, describe_method, list_methods, resolve_options
 
+PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 GRADIENT = [name for name in list_methods() if "unfreeze" in resolve_options(name, {}, online=False)]
 
 
@@ -39,6 +41,29 @@ def test_a_memory_may_be_named_by_its_policy():
     assert named == resolve_options("er", {"policy": "cbrs"}, online=True)
     assert resolve_options("mvp-r", {"memory": "clib"}, online=True)["policy"] == "clib"
     assert resolve_options("prs", {"rho": -0.03}, online=True)["rho"] == -0.03
+
+
+@pytest.mark.parametrize("name", GRADIENT)
+def test_every_method_with_a_memory_has_its_policies_and_the_correction(name):
+    options = resolve_options(name, {}, online=False)
+    if "memory" in options:
+        assert {"policy", "draw", "replay"} < set(options)
+    if "memory" in options or "exemplars" in options:
+        assert options["adjust"] in ("none", "las")
+        if name not in ("bic", "cimbl"):  # they correct afterwards, and a prior is to be corrected once
+            assert resolve_options(name, {"adjust": "las"}, online=False)["adjust"] == "las"
+    if "memory" in options and name not in ("clib", "rm"):  # whose memories are what makes them
+        for policy in ("reservoir", "cbrs", "prs", "clib", "gss"):
+            assert resolve_options(name, {"memory": policy}, online=True)["policy"] == policy
+
+
+@pytest.mark.parametrize(
+    "name", ["PODNet", "FOSTER", "AANets", "DRC", "DELTA", "LST", "ActiveCIL", "OHO", "LSSE", "CLAD", "ISPC"]
+)
+def test_systems_that_are_not_here_say_why_and_are_on_the_page(name):
+    with pytest.raises(ValueError, match=rf"'{name}' is not here: .*\. `aircl list methods`"):
+        METHODS[name]
+    assert f"**{name}**" in PAGE
 
 
 @pytest.mark.parametrize("name", GRADIENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from math import cos, pi
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from torch.nn.functional import cosine_similarity, cross_entropy, gelu, layer_no
 from aircl.backbones.network import Network  # noqa: E402
 from aircl.backbones.transform import ImageTransform  # noqa: E402
 from aircl.backbones.vit import VisionTransformer  # noqa: E402
-from aircl.methods.gradient.representation import AdaptedViT  # noqa: E402
+from aircl.methods.gradient.adapters import AdaptedViT  # noqa: E402
 from aircl.methods.prompt import PromptCentre  # noqa: E402
 
 WIDTH, DEPTH, HEADS = 12, 5, 3
@@ -135,6 +136,39 @@ def test_the_adapter_of_ranpac(vit):
     torch.testing.assert_close(seen, expected(kept), rtol=1e-6, atol=1e-9)
 
 
+def test_a_step_of_the_adapters_of_ranpac_and_ease(vit):
+    """CE of scale * cos(features, rows of a throw-away head); SGD with weight decay, one step of a schedule of one."""
+    adapted = AdaptedViT(vit.module, torch.Generator().manual_seed(5)).double()
+    with torch.no_grad():
+        for adapter in adapted.adapters:
+            torch.nn.init.normal_(adapter.up, generator=torch.Generator().manual_seed(6))
+    before = [[p.detach().clone().requires_grad_() for p in adapter.parameters()] for adapter in adapted.adapters]
+    generator, again = adapted.adapters[0].generator, torch.Generator()
+    again.set_state(generator.get_state())
+    rows = {"inputs": torch.rand(6, 3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(7))}
+    rows["labels"] = torch.tensor([7, 2, 7, 4, 4, 2])
+    views = SimpleNamespace(plain=lambda pixels: pixels)
+    adapted.learn_classes(rows, views, generator, augment=False, epochs=1, batch_size=6, learning_rate=0.5)
+
+    bound = WIDTH**-0.5
+    head = torch.empty(3, WIDTH, dtype=torch.float64).uniform_(-bound, bound, generator=again)
+    order = torch.randperm(6, generator=again)
+    w, x = vit.module.state_dict(), embed(vit.module.state_dict(), rows["inputs"][order])
+    for i, (down, down_bias, up, up_bias) in enumerate(before):
+        drop = (torch.rand(6, 5, 64, generator=again) >= 0.1).double() / 0.9
+        x = block(w, i, x, adapter=lambda x: 0.1 * ((x @ down.T + down_bias).relu() * drop @ up.T + up_bias))  # noqa: B023
+    features = layer_norm(x, (WIDTH,), w["norm.weight"], w["norm.bias"], 1e-6)[:, 0]
+    cosines = cosine_similarity(features[:, None], head[None], dim=2)
+    codes = torch.tensor([[2, 4, 7].index(label) for label in rows["labels"][order].tolist()])
+    flat = [parameter for parameters in before for parameter in parameters]
+    for parameter, slope, now in zip(
+        flat, torch.autograd.grad(cross_entropy(cosines, codes), flat), adapted.parameters(), strict=True
+    ):
+        torch.testing.assert_close(now, parameter - 0.5 * (slope + 5e-4 * parameter), rtol=1e-6, atol=1e-9)
+    assert not adapted.training
+    assert not any(parameter.requires_grad for parameter in adapted.parameters())
+
+
 def images_and_weights(method, rows):
     return rows["inputs"].double() / 255, {k: v.detach() for k, v in method.student.trunk.state_dict().items()}
 
@@ -179,7 +213,10 @@ def test_dualprompt_with_phases(assign, prepared):
     experts, general = method.prompts.experts, method.prompts.general
     head, columns = method.student.head, columns_of(method, rows)
     x = embed(w, images)
+    with torch.no_grad():  # the key of the phase's expert is the nearest to no sample
+        experts.keys[1] = -see(w, x)[:, 0].mean(0)
     distance = 1 - cosine_similarity(see(w, x)[:, 0][:, None], experts.keys, dim=-1)
+    assert (distance.argmin(1) != 1).all()
     chosen = torch.ones(9, dtype=torch.int64) if assign == "phase" else distance.argmin(1)
     prefixes = {i: [general[i, part].expand(9, -1, -1) for part in (0, 1)] for i in (0, 1)}
     prefixes |= {i: [experts.prompts[chosen, i - 2, part] for part in (0, 1)] for i in (2, 3, 4)}

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import functools
-import shutil
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.report import read_experiments, write_report
 
-FLAGS = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
-         "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars")  # fmt: skip
+from ..conftest import prefer, resize
+
 MISSING = "\N{EN DASH}"
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (Debian package chromium)"),
-    pytest.mark.skipif(not DRIVER, reason="there is no chromedriver (Debian package chromium-driver)"),
-]
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield browser
-    browser.quit()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +28,12 @@ def address(run, tmp_path_factory):
 def page(driver, address):
     """Return the page, freshly loaded on a wide screen in light colours."""
     resize(driver, 1280)
-    driver.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
-    )
+    prefer(driver, "light")
     driver.get(address)
     driver.execute_script("try { localStorage.clear(); } catch {}")
     driver.refresh()
     yield driver
     assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-
-
-def resize(driver, width):
-    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 def find(page, selector):
@@ -191,9 +167,7 @@ def test_dark_and_light(page):
 
 def test_the_system_s_wish_is_followed(page, address):
     light = colours(page)
-    page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    )
+    prefer(page, "dark")
     page.get(address)
     assert colours(page) != light
 
@@ -271,15 +245,44 @@ def test_a_filter_changes_table_and_headline_too(page):
     assert [row.text.split()[0] for row in visible_rows(page)] == ["air", "acil", "air-shared", "centroids", *FAILED]
     headline = find(page, "section.comparison:not([hidden]) [data-headline]")
     assert headline.text.startswith("air ends at")
-    assert "above the runner-up, air-shared" in headline.text
-    assert "not to be told apart" in headline.text
+    written = headline.text
+    assert "more of 597 test samples than the runner-up, air-shared (95 % interval -" in written
+    assert "not to be told apart" in written
+    assert marks(page, "A_last") == {"air": "tied", "air-shared": "tied", "acil": "", "centroids": ""}
     find(page, '[data-toggle="air-shared"]').click()
     find(page, '[data-toggle="centroids"]').click()
     assert [row.text.split()[0] for row in visible_rows(page)] == ["air", "acil", *FAILED]
     assert headline.text.startswith("air ends at")
-    assert "above the runner-up, acil" in headline.text
+    assert "test samples than the runner-up, acil" in headline.text
     assert "a clear difference" in headline.text
-    assert "of 597 test samples" in headline.text
+    assert marks(page, "A_last") == {"air": "1", "acil": "2"}
+    assert [option.text for option in find_all(page, "select[data-side=left][data-what=method] option")] == [
+        "air",
+        "acil",
+    ]
+    find(page, '[data-toggle="air"]').click()
+    find(page, '[data-toggle="centroids"]').click()
+    assert set(marks(page, "A_last").values()) == {"1", "2"}
+    assert set(marks(page, "A_avg").values()) == {""}  # differences to the best of these were not tested
+    assert "Not marked: columns whose best method is hidden." in find(page, "section.comparison p.note").text
+    find(page, '[data-toggle-all="show"]').click()
+    assert headline.text == written
+    assert marks(page, "A_last")["air-shared"] == "tied"
+    find(page, 'input[value="balanced"]').click()
+    assert "points above the runner-up" in headline.text  # classes that weigh the same cannot be counted
+
+
+def marks(page, key):
+    """Return how the cells of a column are marked, by method."""
+    return page.execute_script(
+        "const table = document.querySelector('section.comparison:not([hidden]) table.sortable');"
+        "const heads = [...table.querySelectorAll('thead tr:last-child th')];"
+        "const at = heads.findIndex((head) => head.dataset.key === arguments[0]);"
+        "return Object.fromEntries([...table.querySelectorAll('tbody tr:not([hidden])')].flatMap((row) => {"
+        "  const cell = row.children[at].querySelector('.of-' + document.body.dataset.accuracy + '[data-mark]');"
+        "  return cell ? [[row.dataset.method, cell.dataset.mark]] : []; }));",
+        key,
+    )
 
 
 FAILED = ["brokenfailed", "promptsincompatible"]  # names and flags
@@ -315,17 +318,17 @@ HTMLAnchorElement.prototype.click = function () { made.names = [...(made.names ?
 def test_every_figure_and_table_can_be_downloaded(page):
     page.execute_script(DOWNLOADS)
     figures = find_all(page, "figure[data-chart] .save")
-    assert len(figures) == len(find_all(page, "figure[data-chart]")) == 14
+    assert len(figures) == len(find_all(page, "figure[data-chart]")) == 15
     for button in [*figures, *find_all(page, "section.comparison:not([hidden]) [data-table]")]:
         page.execute_script("arguments[0].click()", button)
     names = page.execute_script("return made.names")
     texts = page.execute_async_script("const done = arguments[0]; setTimeout(() => done(window.made), 300)")
-    assert [name.rpartition(".")[2] for name in names] == ["svg"] * 14 + ["csv", "tex", "md"]
-    for text in texts[:14]:
+    assert [name.rpartition(".")[2] for name in names] == ["svg"] * 15 + ["csv", "tex", "md"]
+    for text in texts[:15]:
         root = ElementTree.fromstring(text)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in text  # colours are those of the page, not its names
-    assert texts[14].startswith("dataset,backbone,scenario")
+    assert texts[15].startswith("dataset,backbone,scenario")
 
 
 def test_more_columns_and_what_the_theme_button_does(page):
@@ -358,3 +361,38 @@ def test_another_experiment_is_drawn_from_its_own_numbers(page):
     assert find(page, '[data-chart="phases"] [data-method="air"] .line').get_attribute("d") != line
     assert [chip.text for chip in find_all(page, ".chip") if chip.is_displayed()] == ["air", "acil"]
     assert "ascending" in find(page, "section.comparison:not([hidden]) h2").text
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Return the address of a page of fifteen methods and sixty classes, with numbers drawn at random."""
+    directory, rng, n = RunDirectory(tmp_path_factory.mktemp("crowded")), np.random.default_rng(0), 60
+    directory.write_about({"name": "crowded", "classes": {"birds": [f"a bird of kind {k}" for k in range(n)]}})
+    for name in (f"method-{k}" for k in range(15)):
+        confusion = rng.multinomial(10, np.full(n, 0.5 / n) + np.eye(n) / 2)
+        share = confusion.trace() / confusion.sum()
+        row = Row("crowded", name, "birds", "net", "cil", "", name, 1, 1, 900, "phase", "accuracy", share, 1.0, 10**6)
+        final = replace(row, phase=0, point="final", metric="A_last")
+        directory.append([row, final, replace(final, metric="expected_accuracy", value=0.9)])
+        counts = np.arange(2 * n, n, -1)[None]
+        Details(np.arange(n), counts, confusion, np.ones(n), np.ones(n), np.ones(n), np.ones((1, 1))).save(
+            directory.details_path(name)
+        )
+    return write_report(directory)[0].as_uri()
+
+
+def test_many_methods_can_be_told_apart_and_many_classes_are_named(page, crowded):
+    page.get(crowded)
+    looks = page.execute_script(
+        "return [...document.querySelectorAll('.chip path')].map((path) => { const s = getComputedStyle(path);"
+        "return [path.getAttribute('d'), s.fill, s.stroke].join(); })"
+    )
+    assert len(set(looks)) == len(looks) == 15
+    expected = find(page, '[data-chart="expected"] svg').text.split()
+    assert ("expected" in expected, "measured" in expected, "samples" in expected) == (True, True, False)
+    for width in (1280, 375):
+        resize(page, width)
+        page.refresh()
+        texts = [text.text for text in find_all(page, "figure[data-side=left] svg text") if "bird" in text.text]
+        assert 20 <= len(texts) <= 40  # on both axes
+        assert page.execute_script("return document.documentElement.scrollWidth") <= width

@@ -8,7 +8,7 @@ import pytest
 
 from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.report.estimates import Estimate, estimate
-from aircl.report.experiments import as_experiment, read_experiments
+from aircl.report.reading import as_experiment, read_experiments
 
 
 def row(method="air", seed=1, **values):

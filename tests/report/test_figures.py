@@ -44,9 +44,11 @@ def test_a_given_gamma_has_no_path():
 
 
 def test_twelve_methods_have_colours_and_markers_of_their_own():
-    from aircl.report.figures.style import COLOURS, DARK_COLOURS, MARKERS
+    from aircl.report.figures.style import COLOURS, DARK_COLOURS, MARKERS, line_style
 
     assert len(set(MARKERS)) >= 12
+    looks = [tuple(value for key, value in line_style(n).items() if key != "linestyle") for n in range(24)]
+    assert len(set(looks)) == 24  # also where no line is drawn
     for colours in (COLOURS, DARK_COLOURS):
         labs = np.array([oklab(colour) for colour in colours])
         distance = np.linalg.norm(labs[:, None] - labs, axis=2)

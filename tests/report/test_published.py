@@ -4,8 +4,9 @@ import pytest
 
 from aircl.benchmark.results import Row
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import Experiment, MethodResults, read_experiments
+from aircl.report.experiments import Experiment, MethodResults
 from aircl.report.published import find_published, read_published
+from aircl.report.reading import read_experiments
 from aircl.scenarios import PRESETS
 
 

@@ -88,15 +88,22 @@ def test_numbers_of_a_file_stand_beside_ours(runs, tmp_path):
     comparison = compare(read_experiments(runs[0])[0], baselines=[file])
     (source,) = comparison.published
     assert (source.label, source.metrics) == ("mine.csv", ("A_last",))
-    acil, ncm = (line.published[0] for line in comparison.lines)
+    acil, ncm, theirs = (line.published[0] for line in comparison.lines)
     assert acil.values["A_last"].mean == 91.5
     assert acil.values["A_last"].standard_error == 0.4
     assert ncm is None  # that row is of other data
+    assert theirs.values["A_last"].mean == 95.0  # nobody ran it here, and it is not left out
+    assert "| Theirs | - |" in to_markdown([comparison])
+    assert "Theirs & - &" in to_latex([comparison])
     assert [row.name for row in source.methods] == ["ACIL", "Theirs"]
     rows = list(csv.DictReader(to_csv([comparison]).splitlines()))
-    assert [row["mine.csv:A_last"] for row in rows] == ["91.5", ""]
+    assert [(row["method"], row["mine.csv:A_last"]) for row in rows] == [
+        ("acil", "91.5"),
+        ("ncm", ""),
+        ("Theirs", "95"),
+    ]
     page = write_report(runs[0], tmp_path / "page.html", baselines=[file])[0].read_text()
-    assert "Theirs" in page
+    assert '<tr data-method="Theirs">' in page
     assert "mine.csv" in page
     assert compare(join_runs(runs)[0], baselines=[file]).lines[1].published[0].name == "ACIL"
 
@@ -111,6 +118,8 @@ def test_names_of_others_do_no_harm(runs, tmp_path, monkeypatch):
     shown = CliRunner().invoke(app, ["report", str(runs[0].path), "--baseline", file.name, "-o", "page.html"])
     assert shown.exit_code == 0, shown.output
     assert "=[red]\\x1b.csv" in shown.stdout
+    assert "x\\x1b[2J" in shown.stdout
+    assert "80.00" in shown.stdout
 
 
 def test_a_baseline_is_not_replaced(runs, tmp_path):
@@ -132,6 +141,7 @@ def test_a_baseline_is_not_replaced(runs, tmp_path):
         ("method,A_last\nair,1_0\n", "line 2: '1_0' is not a number"),
         ("method,A_last\nair,1e999\n", "line 2: '1e999' is not a number"),
         ("method,A_last\n,5\n", "line 2: it has no method"),
+        ("method,A_last\nair,0.91\nacil,1\n", "seem to be shares. Write them in per cent: 87.5, not 0.875"),
         ("method,A_last\nair,5,6\n", "line 2: it has no method, or more cells than the header"),
     ],
 )

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import __version__ as scipy_version
 from scipy import stats
+from sklearn.utils.fixes import parse_version
 
 from aircl.benchmark import Experiment, RunConfig, RunDirectory, Runner
 from aircl.benchmark.results import Details, Row
 from aircl.report import compare, contrast, rank_methods, read_experiments, to_latex, to_markdown
-from aircl.report.significance import TESTED, bootstrap, sample_scores, signed_rank
+from aircl.report.significance import TESTED, sample_scores, signed_rank
 
 STREAM = Experiment(
     "digits", "identity", "long-tail", {"phases": 5, "counts": "exp", "ratio": 0.025}, methods=("air", "acil", "ncm"),
@@ -72,43 +74,68 @@ def test_the_interval_is_that_of_a_paired_test(experiment):
     assert found.seeds_low is None
 
 
-def test_intervals_cover_as_often_as_they_say():
-    """Two methods that are equally good: 95 of 100 intervals should have zero in them."""
-    rng = np.random.default_rng(0)
+def results(name, hits):
+    """Return a method that was right about these of its test samples, an array for each seed."""
+    rows, kept = [], {}
+    for seed, right in enumerate(hits):
+        n = len(right)
+        kept[seed] = Details(
+            np.arange(2), np.array([[9, 9]]), np.zeros((2, 2), int), *[np.zeros(0)] * 3, np.zeros((1, 1)),
+            test_labels=np.arange(n) % 2, predicted=np.zeros(n, int), right=np.packbits(right)[None],
+            exposed=np.ones((1, 2), bool), periodic=np.zeros(1, bool),
+        )  # fmt: skip
+        share = float(np.mean(right))
+        rows.append(Row("r", f"{name}{seed}", "d", "b", "cil", "", name, seed, 0, 9, "final", "A_last", share, 1.0))
+    method = read_experiments(rows)[0].method(name)
+    return replace(method, jobs=tuple(replace(job, load=lambda own=kept[job.seed]: own) for job in method.jobs))
+
+
+@pytest.mark.parametrize(("seeds", "seed_effect"), [(1, 0.0), (3, 0.0), (5, 0.3)])
+def test_intervals_cover_the_true_difference_as_often_as_they_say(seeds, seed_effect):
+    """Methods, seeds and test samples are drawn from a model whose true difference is known in closed form."""
+    rng, n, gap = np.random.default_rng(0), 300, 0.2
+    spread = np.sqrt(2 + seed_effect**2)
+    true = stats.norm.cdf((1 + gap) / spread) - stats.norm.cdf(1 / spread)
     covered = []
-    for _ in range(300):
-        each = (rng.random(200) < 0.8).astype(float) - (rng.random(200) < 0.8)
-        low, high = np.quantile(bootstrap(each / 200, 1000), [0.025, 0.975])
-        covered.append(low <= 0 <= high)
-    assert 0.91 < np.mean(covered) < 0.98
+    for _ in range(60):
+        ease = rng.normal(size=n)  # of the test samples, for both methods and all seeds
+        skills = rng.normal([1 + gap, 1], seed_effect, (seeds, 2))
+        hits = rng.random((2, seeds, n)) < stats.norm.cdf(skills.T[:, :, None] + ease)
+        found = contrast(results("a", hits[0]), results("b", hits[1]), "A_last")
+        covered.append(found.low <= true <= found.high)
+    assert np.mean(covered) > stats.binom.ppf(0.001, 60, 0.95) / 60
+    if seeds == 1:
+        assert 0.05 < found.high - found.low < 0.2
 
 
 def test_seeds_that_vary_widen_what_is_not_clear():
-    def results(name, lead):
-        jobs = []
-        for seed, right in enumerate(lead):
-            hits = np.arange(400) < right
-            details = Details(
-                np.arange(2), np.array([[9, 9]]), np.zeros((2, 2), int), *[np.zeros(0)] * 3, np.zeros((1, 1)),
-                test_labels=np.repeat([0, 1], 200), predicted=np.zeros(400, int), right=np.packbits(hits)[None],
-                exposed=np.ones((1, 2), bool), periodic=np.zeros(1, bool),
-            )  # fmt: skip
-            row = Row("r", f"{name}{seed}", "d", "b", "cil", "", name, seed, 0, 9, "final", "A_last", right / 400, 1.0)
-            jobs.append((row, details))
-        (experiment,) = read_experiments([row for row, _ in jobs])
-        method = experiment.method(name)
-        loaded = [replace(job, load=lambda own=own: own) for job, (_, own) in zip(method.jobs, jobs, strict=True)]
-        return replace(method, jobs=tuple(loaded))
+    def of(name, *rights):
+        return results(name, [np.arange(400) < right for right in rights])
 
-    steady = contrast(results("a", [330, 330, 330, 330]), results("b", [300, 300, 300, 300]), "A_last")
+    steady = contrast(of("a", 330, 330, 330, 330), of("b", 300, 300, 300, 300), "A_last")
     assert steady.is_clear
     assert steady.seeds_low == steady.seeds_high == pytest.approx(30 / 400)
-    shaky = contrast(results("a", [390, 270, 390, 270]), results("b", [300, 300, 300, 300]), "A_last")
+    shaky = contrast(of("a", 390, 270, 390, 270), of("b", 300, 300, 300, 300), "A_last")
     assert shaky.difference == pytest.approx(steady.difference)
     assert shaky.samples_low > 0  # these test samples would say so, but the seeds do not
     assert not shaky.is_clear
-    six = contrast(results("a", [330, 331, 332, 333, 334, 335]), results("b", [300] * 6), "A_last")
+    six = contrast(of("a", 330, 331, 332, 333, 334, 335), of("b", *[300] * 6), "A_last")
     assert six.seeds_p == pytest.approx(0.03125)
+    differences = stats.ttest_1samp(np.array([30, 31, 32, 33, 34, 35]) / 400, 0).confidence_interval(0.95)
+    assert (six.seeds_low, six.seeds_high) == pytest.approx((differences.low, differences.high))
+
+
+def test_the_bootstrap_is_that_of_scipy():
+    each = np.repeat([1.0, -1.0, 0.0], [50, 30, 320])
+    one, other = results("a", [each > 0]), results("b", [each < 0])
+    found = contrast(one, other, "A_last")
+    seed = {"rng" if parse_version(scipy_version) >= parse_version("1.15") else "random_state": 1}
+    theirs = stats.bootstrap((each,), np.mean, method="percentile", n_resamples=4000, **seed).confidence_interval
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.004)
+    assert found.difference == pytest.approx(each.mean())
+    # The sign test of the samples that the two disagree about.
+    p = stats.binomtest(int((each > 0).sum()), int((each != 0).sum())).pvalue
+    assert found.samples_p == pytest.approx(p, abs=0.02)
 
 
 def test_the_signed_rank_test_needs_six_seeds():

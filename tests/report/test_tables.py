@@ -10,8 +10,8 @@ import pytest
 
 from aircl.benchmark.results import Row
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import read_experiments
 from aircl.report.formats import escape_latex, to_csv, to_latex, to_markdown
+from aircl.report.reading import read_experiments
 from aircl.report.tables import Cell, compare, mark
 
 

@@ -40,8 +40,8 @@ def wait_until(condition):
 class Running:
     """A process of `aircl serve`."""
 
-    def __init__(self, forks, *args, **options):
-        self.process = forks.start("serve", *args, "--port", "0", **options)
+    def __init__(self, forks, *args, port=0, **options):
+        self.process = forks.start("serve", *args, "--port", port, **options)
         self.code = None
 
     @property

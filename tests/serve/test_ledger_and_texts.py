@@ -26,8 +26,14 @@ def labelled(X, labels, ids):
 def test_no_row_is_learned_twice_or_forgotten_unlearned(ledger, local):
     with local(ledger) as service:
         assert service.post("/learn", labelled(X, Y, IDS)).status_code == 200
-        assert service.post("/learn", labelled(X, Y, IDS)).status_code == 409
-        assert service.post("/learn", {**labelled(X, Y, ["a", "b", "d"]), "on_duplicate": "skip"}).status_code == 200
+        refused = service.post("/learn", labelled(X, Y, IDS))
+        assert refused.status_code == 409
+        assert '"on_duplicate": "skip"' in refused.json()["detail"]
+        assert "POST /correct learns" in refused.json()["detail"]
+        assert 'give "ids"' in service.learn(X, Y).json()["detail"]
+        skip = {**labelled(X, Y, ["a", "b", "d"]), "on_duplicate": "skip"}
+        assert service.post("/learn", skip, key="skip").json()["rows"] == 1
+        assert service.post("/learn", skip, key="skip").json() == {"version": 4, "rows": 1, "repeated": True}
         assert service.rows() == {"cat": 1, "dog": 1, "owl": 2}
         assert service.post("/forget", labelled(2 * X[:1], ["cat"], ["a"])).status_code == 409
         assert service.post("/forget", labelled(X[:1], ["dog"], ["a"])).status_code == 409
@@ -79,7 +85,7 @@ def test_a_ledger_is_replayed(ledger, token_of_ledger, processes, client_of_ledg
         assert client.classes() == {"fox": 1, "owl": 1}
         with pytest.raises(ValueError, match="409"):
             client.learn(X[2:], ["owl"], ids=["c"])
-        client.learn(X[2:], ["owl"], ids=["c"], on_duplicate="skip")
+        assert client.learn(X[2:], ["owl"], ids=["c"], on_duplicate="skip")["rows"] == 0
         assert client.classes() == {"fox": 1, "owl": 1}
 
 
@@ -103,7 +109,8 @@ def test_without_a_ledger_ids_are_refused(place, local):
         skip = {"features": X.tolist(), "labels": Y, "on_duplicate": "skip"}
         assert service.post("/learn", skip).status_code == 422
         both = {"old": labelled(X, Y, IDS), "new": labelled(X, Y, IDS)}
-        assert service.post("/correct", both).status_code == 404
+        refused = service.post("/correct", both)
+        assert (refused.status_code, "--ledger" in refused.text) == (422, True)
 
 
 def test_texts(tmp_path, local):
@@ -117,6 +124,7 @@ def test_texts(tmp_path, local):
         service.wait()
         found = service.post("/predict", {"texts": ["Lyons", "Tokio"]}).json()["predictions"]
         assert [entry["label"] for entry in found] == ["fr", "jp"]
+        assert service.post("/predict", {"texts": "Lyons"}).json()["predictions"][0]["label"] == "fr"
         assert service.post("/predict", {"features": [1.0, 2.0]}).status_code == 422
         assert service.http.get("/healthz").json()["backbone"] == "char-ngrams"
         assert service.post("/forget", {"texts": ["Berlin"], "labels": ["fr"]}).status_code == 409

@@ -12,12 +12,12 @@ import pytest
 
 from aircl import AIRClassifier, Client, ServiceError
 from aircl.serve.changes import Change, Rows
+from aircl.serve.errors import BusyError, StorageError
 from aircl.serve.gatherer import Gatherer
-from aircl.serve.journal import Entry, Journal, JournalError, StorageError
+from aircl.serve.journal import Entry, Journal, JournalError
 from aircl.serve.solver import Moment, solve
-from aircl.serve.tokens import add_token, read_tokens, remove_token
+from aircl.serve.tokens import Tokens, add_token, read_tokens, remove_token
 from aircl.serve.versions import Directory
-from aircl.serve.writer import BusyError
 from aircl.storage.errors import InputError
 
 X, Y = np.eye(3), ["cat", "dog", "owl"]
@@ -25,17 +25,18 @@ X, Y = np.eye(3), ["cat", "dog", "owl"]
 
 # -- predictions --
 class Held:
-    """A snapshot whose first product waits until it is let go."""
+    """Predictions whose first product waits until it is let go."""
 
-    def __init__(self, snapshot):
-        self.snapshot, self.products = snapshot, []
+    def __init__(self, solved):
+        self.solved, self.products, self.threads = solved, [], set()
         self.begun, self.let_go = threading.Event(), threading.Event()
 
-    def predict_log_proba(self, X):
+    def __call__(self, X):
         self.products.append(len(X))
+        self.threads.add(threading.current_thread())
         self.begun.set()
         assert self.let_go.wait(60)
-        return self.snapshot.predict_log_proba(X)
+        return self.solved, self.solved.snapshot.predict_log_proba(X)
 
 
 @pytest.fixture
@@ -45,15 +46,14 @@ def solved():
 
 def gathered(solved, rows, max_rows=1000):
     """Ask for predictions of many, all but the first while its product is being made."""
-    held = Held(solved.snapshot)
-    object.__setattr__(solved, "snapshot", held)
-    gatherer = Gatherer(lambda: solved, max_rows)
-    gatherer.start()
+    held = Held(solved)
+    gatherer = Gatherer(held, max_rows)
 
     async def ask():
-        first = asyncio.create_task(gatherer.log_probabilities(rows[0]))
+        first = asyncio.create_task(gatherer.ask(rows[0]))
+        await asyncio.sleep(0)
         await asyncio.to_thread(held.begun.wait, 60)
-        others = [asyncio.create_task(gatherer.log_probabilities(part)) for part in rows[1:]]
+        others = [asyncio.create_task(gatherer.ask(part)) for part in rows[1:]]
         await asyncio.sleep(0)  # they ask
         held.let_go.set()
         return await asyncio.gather(first, *others, return_exceptions=True)
@@ -71,6 +71,27 @@ def test_predictions_that_wait_are_made_by_one_product(solved):
     for (used, log_p), part in zip(answers, (expected[:1], expected[1:2], expected[2:], expected), strict=True):
         assert used is solved
         np.testing.assert_allclose(log_p, part, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("short", "in_loop"), [(60.0, True), (0.0, False)])
+def test_what_is_asked_in_one_turn_is_one_product_and_a_short_one_stays_in_the_loop(short, in_loop, solved):
+    held = Held(solved)
+    held.let_go.set()
+    gatherer = Gatherer(held, 1000, short)
+
+    async def ask():
+        await gatherer.ask(X)  # in the thread: nobody knows yet how long it takes
+        held.threads.clear()
+        return await asyncio.gather(*(gatherer.ask(X[i : i + 1]) for i in range(3)))
+
+    try:
+        answers = asyncio.run(ask())
+    finally:
+        gatherer.stop()
+    assert held.products == [3, 3]
+    assert held.threads == {threading.main_thread()} or not in_loop
+    assert threading.main_thread() not in held.threads or in_loop
+    np.testing.assert_allclose(np.concatenate([a[1] for a in answers]), solved.snapshot.predict_log_proba(X))
 
 
 def test_one_that_fails_fails_alone(solved):
@@ -235,6 +256,34 @@ def test_predict_asks_a_service(place, token, processes, forks, tmp_path, monkey
     assert gone.code == 1
 
 
+def test_predict_sends_texts_and_images(processes, forks, tmp_path, monkeypatch):
+    """What a service with a backbone is asked is what a file of the same model answers."""
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    for number in range(12):
+        folder = tmp_path / "pictures" / ("night", "day")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (5, 4), (200 * (number % 2) + number,) * 3).save(folder / f"{number}.png")
+    names = ["Paris", "Lyon", "Nantes", "Tokyo", "Osaka", "Kyoto"]
+    rows = [f'"{name}",{"fr" if place < 3 else "jp"}' for place, name in enumerate(names)]
+    (tmp_path / "cities.csv").write_text("city,label\n" + "\n".join(rows) + "\n")
+    for files, backbone in (("cities.csv", "char-ngrams"), ("pictures", "identity")):
+        model = f"{backbone}.safetensors"
+        assert forks.run("learn", files, "--backbone", backbone, "-o", model).code == 0
+        url = processes(tmp_path / backbone, "--init", "--model", model).url
+        column = ("--text", "city") if files == "cities.csv" else ()
+        for options in ((), ("--proba",), ("--confidence", "0.5", "--novelty", "0.01")):
+            local = forks.run("predict", model, files, *options)
+            served = forks.run("predict", "--server", url, files, *column, *options)
+            assert local.code == served.code == 0, served.stderr
+            if options:
+                assert served.stdout.splitlines()[0] == local.stdout.splitlines()[0]
+            else:
+                assert served.stdout == local.stdout
+        assert forks.run("predict", "--server", url, files, *column, "--priors", "equal").code == 1
+
+
 def test_logs_hold_no_contents(place, token, processes, client_of):
     running = processes(place.path, "--log-level", "debug")
     with client_of(running) as client:
@@ -248,3 +297,30 @@ def test_logs_hold_no_contents(place, token, processes, client_of):
     assert {"recovered", "change", "refused", "checkpoint"} <= {entry["event"] for entry in entries}
     assert "secret" not in running.process.stderr
     assert "123456" not in running.process.stderr
+
+
+def test_tokens_are_made_and_taken_back(place, forks, tmp_path):
+    file = tmp_path / "who.json"
+    made = forks.run("token", place.path, "app", "--scope", "learn", "--tokens", file)
+    assert made.code == 0
+    secret = made.stdout.strip()
+    assert Tokens(file).find(secret).scopes == ("learn",)
+    assert not (place.path / "tokens.json").exists()
+    assert file.stat().st_mode & 0o077 == 0
+    assert "Remove it first" in forks.run("token", place.path, "app", "--tokens", file).stderr
+    assert forks.run("token", place.path, "app", "--tokens", file, "--remove").code == 0
+    assert Tokens(file).find(secret) is None
+    assert "It has: none" in forks.run("token", place.path, "app", "--tokens", file, "--remove").stderr
+    assert forks.run("token", place.path, "app", "--scope", "everything").code == 2
+    for absent in (("nowhere", "app"), (place.path, "app", "--remove")):
+        refused = forks.run("token", *absent)
+        assert (refused.code, "Traceback" in refused.stderr) == (1, False)
+
+
+def test_when_it_last_learned_is_known_after_a_restart(place, local):
+    with local(place) as service:
+        assert service.service.catalogue.last_learned is None
+        service.learn(X, Y)
+    with local(place) as service:
+        assert service.service.writer.recent.last_learned is None
+        assert service.service.catalogue.last_learned == service.service.catalogue.current.made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import resource
+import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -62,7 +63,7 @@ def test_readers_follow(place, token, processes, client_of):
         for reader in readers:
             with client_of(reader) as other:
                 assert [p["label"] for p in predict_known(other, X, version)["predictions"]] == Y
-                with pytest.raises(ServiceError, match="404"):
+                with pytest.raises(ServiceError, match="403: this process only reads"):
                     other.learn(X, Y)
         version = client.learn(-X, ["fox"] * 3)["version"]
         for reader in readers:
@@ -161,6 +162,11 @@ def test_problems_are_one_line(place, tmp_path, forks):
         command = forks.run("serve", *args, "--port", "0")
         return command.code, command.stderr.splitlines()[-1]
 
+    assert "Did you mean" in error(tmp_path / "new", "--init", "--backbone", "char-ngram")[1]
+    assert not (tmp_path / "new").exists()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = forks.run("serve", place.path, "--port", taken.getsockname()[1])
+    assert (refused.code, "Choose another: --port" in refused.stderr.replace("\n", " ")) == (1, True)
     assert error(tmp_path / "nowhere")[0] == 1
     assert "Make it: --init" in error(tmp_path / "nowhere")[1]
     (place.path / "service.json").write_text('{"format": 1, "id": "x", "versions": [{"version": "one"}]}')

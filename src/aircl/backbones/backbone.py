@@ -74,3 +74,27 @@ class Backbone(Protocol):
     def forward(self, prepared: Any) -> Features:
         """Return the features of a prepared batch, shape (n, width); row i depends on input i alone."""
         ...
+
+
+def check_backbone(backbone: Any) -> Backbone:
+    """Return an object that has the protocol, or say what it lacks.
+
+    Parameters
+    ----------
+    backbone : object
+
+    Examples
+    --------
+    >>> from aircl.backbones.backbone import check_backbone
+    >>> check_backbone(len)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    aircl.backbones.backbone.BackboneError: backbone=<built-in function len> is neither a name ...
+    """
+    needed = (*Backbone.__annotations__, "prepare", "forward")
+    if lacking := [name for name in needed if not hasattr(backbone, name)]:
+        raise BackboneError(
+            f"backbone={backbone!r:.60} is neither a name of `aircl list backbones` nor an object with the Backbone "
+            f"protocol: it lacks {', '.join(lacking)}."
+        )
+    checked: Backbone = backbone
+    return checked

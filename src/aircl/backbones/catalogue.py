@@ -218,9 +218,9 @@ def needs_example(name: str) -> bool:
     return BACKBONES[_registered_name(split_options(name)[0])].takes_example
 
 
-def takes(name: str, kind: Kind) -> bool:
-    """Tell whether a backbone takes texts, images or features, without making it."""
-    return kind in BACKBONES[_registered_name(split_options(name)[0])].kinds
+def kinds_of(name: str) -> tuple[Kind, ...]:
+    """Return what a backbone may take, texts, images or features, without making it."""
+    return BACKBONES[_registered_name(split_options(name)[0])].kinds
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:

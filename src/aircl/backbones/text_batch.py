@@ -21,4 +21,8 @@ def check_texts(inputs: Batch) -> list[str]:
     for text in inputs:
         if not isinstance(text, str):
             raise ValueError(f"texts are a list of strings, got a {type(text).__name__} among them: {text!r:.40}.")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"the text {text[:40]!r} is not Unicode: half of a character.") from None
     return [str(text) for text in inputs]

@@ -18,6 +18,20 @@ ROWS = 4096
 
 
 @dataclass(frozen=True)
+class Samples:
+    """The inputs that a method consumes, and their labels.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    labels : array of shape (n,)
+    """
+
+    inputs: Inputs
+    labels: Labels
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What a method made of the test samples of the exposed classes.
 

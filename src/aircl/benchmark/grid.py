@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from aircl.benchmark.config import GAMMA_GRID
-from aircl.benchmark.evaluation import TestSet
-from aircl.benchmark.job import Samples
+from aircl.benchmark.evaluation import Samples, TestSet
 from aircl.benchmark.metrics import balanced_accuracy
 from aircl.methods import Method
 from aircl.methods.classifier import AnalyticMethod

@@ -6,29 +6,18 @@ import json
 import shutil
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from aircl.benchmark.evaluation import ROWS, Evaluation, TestSet, squared_errors
+from aircl.benchmark.evaluation import Evaluation, Samples, TestSet
 from aircl.benchmark.memory import peak_memory, reset_peak_memory, written_bytes
-from aircl.benchmark.metrics import (
-    Labels,
-    accuracy,
-    backward_transfer,
-    balanced_accuracy,
-    class_accuracy,
-    forgetting,
-    forward_transfer,
-    group_accuracies,
-)
-from aircl.benchmark.results import Details, Row, RunDirectory
-from aircl.inputs import Inputs
+from aircl.benchmark.metrics import Labels, accuracy, balanced_accuracy, class_accuracy
+from aircl.benchmark.outcome import Track, final_details, final_values
+from aircl.benchmark.results import Row, RunDirectory
 from aircl.methods import Method
 from aircl.scenarios import Phase, Stream
 from aircl.storage.errors import InputError
@@ -36,67 +25,12 @@ from aircl.storage.leftovers import Scratch
 from aircl.storage.records import build, parse_json
 from aircl.storage.writing import new_directory
 
-METRICS: dict[str, Callable[[npt.NDArray[np.int64]], float]] = {
-    "accuracy": accuracy,
-    "balanced_accuracy": balanced_accuracy,
-}
-SUMMARY_PREFIX = {"accuracy": "", "balanced_accuracy": "balanced_"}
+METRICS = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}
+# What a method says of itself that rows have a place for.
+FACTS = ("gamma", "buffer")
 
 # Called with the number of training samples done and of all.
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The inputs that a method consumes, and their labels.
-
-    Attributes
-    ----------
-    inputs : Inputs
-    labels : array of shape (n,)
-    """
-
-    inputs: Inputs
-    labels: Labels
-
-
-class Point(TypedDict):
-    """An evaluation: whether it was on the way, the classes that counted, and which test samples were right."""
-
-    periodic: bool
-    classes: list[int]
-    right: str
-
-
-@dataclass
-class Track:
-    """What is known of a job so far, beside the method itself. It is written with the method's state.
-
-    Attributes
-    ----------
-    phases : int
-        Phases done.
-    samples : int
-        Training samples seen.
-    seconds, predict_seconds : float
-        Wall time of learning, and of predicting.
-    state_bytes : int or None
-        What the method wrote after the last phase.
-    rows : list of dict
-        The rows of the job so far.
-    by_phase : list of list of float
-        After each phase, the accuracy of every class, nan as None.
-    points : list of Point
-    """
-
-    phases: int = 0
-    samples: int = 0
-    seconds: float = 0.0
-    predict_seconds: float = 0.0
-    state_bytes: int | None = None
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    by_phase: list[list[float | None]] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
 
 
 class Job:
@@ -236,7 +170,7 @@ class Job:
             peak_memory=peak_memory() if self.isolated else None,
             kept=method.samples_kept,
             told=",".join(sorted(method.setup.hints.used)),
-            **{key: value for key, value in method.facts().items() if key == "gamma"},
+            **{key: value for key, value in method.facts().items() if key in FACTS},
         )
         track.rows.append(asdict(row))
 
@@ -248,98 +182,15 @@ class Job:
 
     # -- the end --
     def _finish(self, method: Method, track: Track, evaluation: Evaluation) -> None:
-        by_phase = np.array(track.by_phase, dtype=np.float64)[:, evaluation.classes]
-        counts = self.stream.counts()[:, evaluation.classes]
-        values: dict[str, float] = dict(group_accuracies(by_phase[-1], counts.sum(axis=0)))
-        values["forgetting"] = forgetting(by_phase)
-        values |= self.test.calibrate(method, evaluation.classes)
-        by_domain = self._by_domain(track)
-        if by_domain is None:
-            values["backward_transfer"] = backward_transfer(by_phase)
-        else:
-            learned = np.where(np.tri(*by_domain.shape) > 0, by_domain, np.nan)
-            values["backward_transfer"] = backward_transfer(learned)
-            values["forward_transfer"] = forward_transfer(by_domain, 1 / len(evaluation.classes))
-        for metric, prefix in SUMMARY_PREFIX.items():
-            points = {
-                point: [row["value"] for row in track.rows if (row["point"], row["metric"]) == (point, metric)]
-                for point in ("phase", "periodic")
-            }
-            values[f"{prefix}A_avg"] = float(np.mean(points["phase"]))
-            if points["periodic"]:
-                values[f"{prefix}A_auc"] = float(np.mean(points["periodic"]))
-            values[f"{prefix}A_last"] = points["phase"][-1]
-        details = replace(self._details(method, evaluation, by_phase, counts), **self._answers(track, evaluation))
+        details = final_details(track, method, evaluation, self.stream, self.train, self.test)
         details.save(self.directory.details_path(self.template.job))
+        values = final_values(track, evaluation, self.stream, self.test, self.domains)
+        values |= self.test.calibrate(method, evaluation.classes)
         # A job with an A_last is a finished one, so that row comes last.
         for name in sorted(values, key=lambda name: name == "A_last"):
             self._add(track, method, "final", 0, name, values[name])
         self._append(Row(**row) for row in track.rows if row["phase"] in (0, track.phases))
         shutil.rmtree(self.directory.state_path(self.template.job), ignore_errors=True)
-
-    def _by_domain(self, track: Track) -> npt.NDArray[np.float64] | None:
-        """Return the accuracy after each phase on the domain of each phase, where phases are domains; nan otherwise."""
-        if self.domains is None:
-            return None
-        train, test = self.domains
-        of_phase = [np.unique(train[phase.train]) for phase in self.stream.phases]
-        if any(len(own) != 1 for own in of_phase):
-            return None
-        at_ends = [point for point in track.points if not point["periodic"]]
-        table = np.full((len(at_ends), len(of_phase)), np.nan)
-        for i, point in enumerate(at_ends):
-            right = np.unpackbits(np.frombuffer(b64decode(point["right"]), np.uint8), count=len(test))
-            counted = np.isin(self.test.labels, point["classes"])
-            for j, own in enumerate(of_phase):
-                if (rows := counted & (test == own[0])).any():
-                    table[i, j] = right[rows].mean()
-        return table
-
-    def _answers(self, track: Track, evaluation: Evaluation) -> dict[str, Any]:
-        """Return what `Details` has of single test samples."""
-        right = [np.frombuffer(b64decode(point["right"]), np.uint8) for point in track.points]
-        return {
-            "test_labels": self.test.labels,
-            "predicted": evaluation.predicted,
-            "right": np.array(right, np.uint8).reshape(len(right), -1),
-            "exposed": np.array([np.isin(evaluation.classes, point["classes"]) for point in track.points], bool),
-            "periodic": np.array([point["periodic"] for point in track.points], bool),
-        }
-
-    def _details(
-        self,
-        method: Method,
-        evaluation: Evaluation,
-        by_phase: npt.NDArray[np.float64],
-        counts: npt.NDArray[np.int64],
-    ) -> Details:
-        exposed = evaluation.classes
-        norms = method.weight_norms()
-        train_loss, _ = squared_errors(method, self._train_parts(method), exposed)
-        new = [np.isin(exposed, phase.new_classes) for phase in self.stream.phases]
-        tested = ~np.isnan(by_phase)
-        by_new_phase = np.full((len(by_phase), len(new)), np.nan)
-        for i, j in np.ndindex(by_new_phase.shape):
-            if (tested[i] & new[j]).any():
-                by_new_phase[i, j] = by_phase[i, tested[i] & new[j]].mean()
-        return Details(
-            classes=exposed,
-            counts=counts,
-            confusion=evaluation.confusion,
-            weight_norms=np.zeros(0)
-            if norms is None
-            else norms[1].astype(np.float64)[np.searchsorted(norms[0], exposed)],
-            test_loss=self.test.loss_by_class(method, exposed),
-            train_loss=train_loss,
-            phase_accuracy=by_new_phase,
-        )
-
-    def _train_parts(self, method: Method) -> Iterator[tuple[Any, Labels]]:
-        """Yield all training samples of the stream, encoded."""
-        rows = np.sort(np.concatenate([phase.train for phase in self.stream.phases]))
-        for start in range(0, len(rows), ROWS):
-            part = rows[start : start + ROWS]
-            yield method.encode(self.train.inputs[part]), self.train.labels[part]
 
     # -- stopping and going on --
     def _end_phase(self, method: Method, number: int, evaluation: Evaluation, track: Track) -> None:

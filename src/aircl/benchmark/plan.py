@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aircl.backbones import Backbone, BackboneError, create_backbone
+from aircl.benchmark.about import method_options
 from aircl.benchmark.config import Experiment, RunConfig
-from aircl.benchmark.runner import method_options
 from aircl.data import Dataset, load_dataset
-from aircl.methods import METHODS
+from aircl.methods import METHODS, IncompatibleError, Setup, create_method
 from aircl.methods.registry import load_methods
 from aircl.scenarios import make_stream
 
@@ -29,8 +29,9 @@ PUBLISHED_SIZES = {
 }
 # Of the paper's backbones, by table, for machines that have not got their weights: width, blocks, heads.
 PUBLISHED_VITS = {"long-tail": ("ViT-B/16", 768, 12, 12), "si-blurry": ("DeiT-S/16", 384, 12, 6)}
-# A backward pass is two forward passes of work.
-TRAINED = 3
+# Forward passes that training a sample is worth: there, and back to gradients of the inputs and, if the network is
+# trained as well, to those of its weights. A head on features has no inputs to go back to.
+TRAINED, UNFROZEN = 2, 3
 # How long the speed of this machine is measured.
 SECONDS = 0.5
 
@@ -71,7 +72,7 @@ class Plan:
     ----------
     tasks : tuple of Task
     remarks : tuple of str
-        What was assumed.
+        What was assumed, and which methods decline.
     network_speed, other_speed : float
         Operations per second of the backbone and of matrix products, measured here and now.
 
@@ -111,8 +112,9 @@ def make_plan(config: RunConfig, *, data: str | None = None) -> Plan:
     Notes
     -----
     Counted are multiplications and additions of matrix products and convolutions, of the backbone by torch's counter.
-    Not counted are reading and resizing images, evaluations of features, the training of `base:` backbones and the
-    choice of gamma; features that are in the cache are counted as if they were not.
+    Not counted are reading and resizing images, the training of `base:` backbones and of what is adapted to a first
+    phase, prompts as further tokens, and the choice of gamma; features that are in the cache are counted as if they
+    were not.
     """
     load_methods()
     tasks: list[Task] = []
@@ -162,10 +164,23 @@ def _plan_experiment(experiment: Experiment, data: str | None) -> tuple[list[Tas
         )
     evaluations = phases + (samples // experiment.evaluate_every if experiment.evaluate_every else 0)
     for method in experiment.methods:
+        if not on_images[method] and (reason := _declines(experiment, method, width)):
+            remarks.append(f"{method} declines: {reason}")
+            continue
         counted = _count(experiment, method, on_images[method], samples, phases, evaluations, n_test, n_classes, width)
         network, other = jobs * counted[0] * flops, jobs * counted[1]
         tasks.append(Task(experiment.dataset, experiment.backbone, method, jobs, samples, network, other))
     return tasks, remarks, speed
+
+
+def _declines(experiment: Experiment, method: str, width: int) -> str:
+    """Return why a method on features does not take such streams, as far as it can tell before one begins; or ""."""
+    options = method_options(experiment, method)
+    try:
+        create_method(method, Setup(experiment.seeds[0], width, online=experiment.online, options=options))
+    except IncompatibleError as error:
+        return str(error)
+    return ""
 
 
 def _count(
@@ -190,12 +205,15 @@ def _count(
         ), expanded + moments + solves + evaluations * n_test * f * n_classes
     passes = options.get("updates", 1) if experiment.online else options.get("epochs", 1)
     # Every batch is accompanied by samples of a memory, if there is one; DAP passes over a phase in two stages.
+    passes *= UNFROZEN if experiment.unfreeze else TRAINED
     passes *= (1 + options.get("replay", 0) / experiment.batch_size) * getattr(METHODS[method], "stages", 1)
     if not on_images:
-        return 0, TRAINED * 2 * samples * passes * width * n_classes + evaluations * n_test * width * n_classes
+        return 0, 2 * samples * passes * width * n_classes + evaluations * n_test * width * n_classes
     # Of the test samples half are of exposed classes, the mean over a stream; prompts look at all samples once before.
     queried = samples + n_test if getattr(METHODS[method], "queried", False) else 0
-    return queried + TRAINED * samples * passes + evaluations * n_test / 2, 0
+    # EASE predicts with one forward pass for each phase so far: of a test sample 2/3 of all phases, on the average.
+    forward = 2 / 3 * phases if getattr(METHODS[method], "forward_by_phase", False) else 1
+    return queried + samples * passes + forward * evaluations * n_test / 2, 0
 
 
 def _backbone(experiment: Experiment, dataset: Dataset | None) -> tuple[int, float, float, str]:

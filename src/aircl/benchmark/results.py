@@ -81,7 +81,7 @@ class Row:
     gamma : float or None
         Of analytic methods, as used at this point.
     buffer : int or None
-        Width of the random buffer of analytic methods; None: none.
+        Width of the random buffer that an analytic method used; None: none.
     kept : int
         Training samples that the method holds.
     told : str

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import aircl
 from aircl.backbones import Backbone, create_backbone
 from aircl.backbones.base_cache import base_backbone
 from aircl.backbones.cache import FeatureCache
-from aircl.benchmark.config import Experiment, Gamma, RunConfig, check_gamma
+from aircl.benchmark.about import about_run, method_gamma, method_options, now
+from aircl.benchmark.config import Experiment, RunConfig
+from aircl.benchmark.evaluation import Samples
 from aircl.benchmark.grid import choose_gamma
-from aircl.benchmark.job import Job, Progress, Samples
+from aircl.benchmark.job import Job, Progress
 from aircl.benchmark.listener import Listener, Spec, Together
-from aircl.benchmark.own_methods import method_sources
 from aircl.benchmark.results import Row, RunDirectory
 from aircl.benchmark.streams import describe_streams, left_out_remarks
 from aircl.benchmark.warm_up import warm_up
 from aircl.data import Dataset, load_dataset
-from aircl.methods import METHODS, Hints, IncompatibleError, Method, Setup, create_method, resolve_options
+from aircl.methods import METHODS, Hints, IncompatibleError, Method, Setup, create_method
 from aircl.methods.registry import load_methods
 from aircl.scenarios import Stream, make_stream
 
-# What the report tells of options that were searched.
-TUNED = (
-    "Options were chosen by {trials} trials on held-out training samples, {seconds:.1f} s: {score:.1%} there, "
-    "{default_score:.1%} with the defaults."
-)
 # Matrices up to this size are solved on one BLAS thread: a second one gains little, and costs much on busy cores.
 SMALL = 1024
 
@@ -113,14 +105,14 @@ class Runner:
         for experiment in self.config.experiments:  # what is missing or misspelt is found now, not after an hour
             for method in experiment.methods:
                 method_options(experiment, method)
-                _gamma(experiment, method)
+                method_gamma(experiment, method)
         streams = [
             self._describe(*pair) for pair in zip(self.config.experiments, self.config.stream_names(), strict=True)
         ]
         self.directory.path.mkdir(parents=True, exist_ok=True)
         with self.directory.locked():
             known = (self.directory.path / "run.json").exists()
-            about = self.directory.about if known else self._about(streams)
+            about = self.directory.about if known else about_run(self.config, streams, self._class_names())
             self.directory.write_about(about)
             for experiment, stream in zip(self.config.experiments, streams, strict=True):
                 for remark in left_out_remarks(stream["left_out"]):
@@ -130,7 +122,7 @@ class Runner:
             finally:
                 self.listener.close()
             self.directory.tidy()
-            self.directory.write_about({**about, "finished": _now()})
+            self.directory.write_about({**about, "finished": now()})
 
     def _run_all(self, specs: list[Spec]) -> None:
         finished = {row.job for row in self.directory.rows() if row.metric == "A_last" or row.status == "incompatible"}
@@ -203,7 +195,7 @@ class Runner:
             train, test = (Samples(split.inputs, split.labels) for split in (dataset.train, dataset.test))
         else:
             train, test = self._extracted(dataset, backbone)
-        gamma = _gamma(experiment, spec.method)
+        gamma = method_gamma(experiment, spec.method)
         setup = Setup(
             seed=spec.seed,
             n_features=backbone.width,
@@ -221,7 +213,7 @@ class Runner:
     def _job(self, spec: Spec, dataset: Dataset, stream: Stream) -> Job:
         experiment = spec.experiment
         setup, train, test = self._prepare(spec, dataset, stream)
-        if METHODS[spec.method].analytic and _gamma(experiment, spec.method) == "grid":
+        if METHODS[spec.method].analytic and method_gamma(experiment, spec.method) == "grid":
             gamma = choose_gamma(lambda: create_method(spec.method, setup), stream, train, experiment.batch_size)
             setup = replace(setup, gamma=gamma)
 
@@ -261,6 +253,10 @@ class Runner:
         options = dict(experiment.options) | ({"order": order} if order else {})
         return make_stream(experiment.scenario, train.labels, seed=seed, domains=train.domains, **options)
 
+    def _class_names(self) -> dict[str, list[str]]:
+        datasets = dict.fromkeys(experiment.dataset for experiment in self.config.experiments)
+        return {name: list(self._dataset(name).class_names) for name in datasets}
+
     def _describe(self, experiment: Experiment, name: str) -> dict[str, Any]:
         places = [(order, seed) for order in experiment.orders for seed in experiment.seeds]
         streams = {(order, seed): self._stream(experiment, order, seed) for order, seed in places}
@@ -298,88 +294,3 @@ class Runner:
                 for name, split in (("train", dataset.train), ("test", dataset.test))
             )
         return self._features[key]
-
-    def _about(self, streams: list[dict[str, Any]]) -> dict[str, Any]:
-        datasets = dict.fromkeys(experiment.dataset for experiment in self.config.experiments)
-        methods = dict.fromkeys(name for experiment in self.config.experiments for name in experiment.methods)
-        return {
-            "name": self.config.name,
-            "config": self.config.to_mapping(),
-            "classes": {name: list(self._dataset(name).class_names) for name in datasets},
-            "streams": streams,
-            "sources": method_sources(methods),
-            "methods": [dict(_described(experiment)) for experiment in self.config.experiments],
-            "versions": dict(_versions()),
-            "revision": _revision(),
-            "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
-            "started": _now(),
-            "finished": None,
-        }
-
-
-def method_options(experiment: Experiment, method: str) -> dict[str, Any]:
-    """Return all options of a method in an experiment, with their values.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, or if it has no such option.
-    """
-    load_methods()
-    given = dict(experiment.method_options.get(method, {}))
-    if METHODS[method].analytic:  # what the run says of all of them, it may say of one
-        given.pop("gamma", None)
-    # A method that can train the backbone has an option for it.
-    if experiment.unfreeze and "unfreeze" in resolve_options(method, {}, online=experiment.online):
-        given = {"unfreeze": True, **given}
-    return resolve_options(method, given, online=experiment.online)
-
-
-def _gamma(experiment: Experiment, method: str) -> Gamma:
-    """Return the ridge of a method: its own where there is one, else that of the experiment."""
-    return check_gamma(experiment.method_options.get(method, {}).get("gamma", experiment.gamma))
-
-
-def _described(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each method of an experiment with its options, resolved, and what a reader should know of it."""
-    for name in experiment.methods:
-        options, method = method_options(experiment, name), METHODS[name]
-        title = method.title_for(name, options, online=experiment.online)
-        if method.analytic:
-            options["gamma"] = _gamma(experiment, name)
-        notes = method.notes_for(options, online=experiment.online)
-        if not method.resumable:
-            notes = [
-                *notes,
-                "It cannot be resumed: a stop costs the whole job; the size of its state is not known.",
-            ]
-        if cost := experiment.tuning.get(name):
-            notes = [*notes, TUNED.format(**cost)]
-        bound = ["An upper bound: it keeps every sample, and is not ranked."] if method.is_bound else []
-        yield name, {"options": options, "title": title, "notes": [*notes, *bound], "is_bound": method.is_bound}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    yield "aircl", aircl.__version__
-    for name in ("numpy", "scipy", "scikit-learn", "torch"):
-        try:
-            yield name, version(name)
-        except PackageNotFoundError:
-            continue
-
-
-def _revision() -> str | None:
-    """Return the git revision of the code, "+" if it was changed since, or None if it is not in a repository."""
-
-    def git(*command: str) -> str:
-        place = Path(__file__).parent
-        return subprocess.run(["git", *command], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None

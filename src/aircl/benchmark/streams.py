@@ -45,7 +45,7 @@ def left_out_remarks(left_out: Mapping[str, Sequence[str]], most: int = 12) -> l
     Examples
     --------
     >>> left_out_remarks({"seed 1": ["cat", "dog"], "seed 2": ["cat", "dog"], "seed 3": ["eel"]})
-    ['Left out in seed 1, seed 2: 2 classes, cat, dog.', 'Left out in seed 3: 1 class, eel.']
+    ['Left out in seed 1, seed 2: classes cat, dog (2).', 'Left out in seed 3: class eel.']
     """
     where: dict[tuple[str, ...], list[str]] = {}
     for stream, names in left_out.items():
@@ -53,8 +53,8 @@ def left_out_remarks(left_out: Mapping[str, Sequence[str]], most: int = 12) -> l
     remarks = []
     for names, which in where.items():
         more = f" and {len(names) - most} more" if len(names) > most else ""
-        number = f"{len(names)} class{'' if len(names) == 1 else 'es'}"
-        remarks.append(f"Left out in {', '.join(which)}: {number}, {', '.join(names[:most])}{more}.")
+        kind, number = ("class", "") if len(names) == 1 else ("classes", f" ({len(names)})")
+        remarks.append(f"Left out in {', '.join(which)}: {kind} {', '.join(names[:most])}{more}{number}.")
     return remarks
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aircl.benchmark.about import method_options
+from aircl.benchmark.evaluation import Samples
 from aircl.benchmark.grid import learn_most
-from aircl.benchmark.job import Samples
-from aircl.benchmark.runner import Runner, method_options
+from aircl.benchmark.runner import Runner
 from aircl.methods import METHODS, Setup, create_method
 from aircl.methods.method import Range
 from aircl.methods.registry import load_methods
@@ -54,7 +55,7 @@ def search_space(method: str, *, online: bool, ranges: Mapping[str, Range] | Non
     Raises
     ------
     ValueError
-        If a range is given of an option that the method has not, or if there is nothing to search.
+        If a range is given of an option that the method has not.
 
     Examples
     --------
@@ -75,10 +76,7 @@ def search_space(method: str, *, online: bool, ranges: Mapping[str, Range] | Non
     for name in given:
         if name not in known and not (name == "gamma" and cls.analytic):
             raise ValueError(f"{method} has no option {name!r} to search. It has {', '.join(known) or 'none'}.")
-    space |= given
-    if not space:
-        raise ValueError(f"{method} declares no ranges. Give some: --range {method}.OPTION=LOW:HIGH.")
-    return space
+    return space | given
 
 
 def tune(
@@ -118,6 +116,8 @@ def tune(
         raise ValueError("optuna is not installed: pip install 'aircl[tune]'.") from error
     experiment = runner.config.experiments[0]
     space = search_space(method, online=experiment.online, ranges=ranges)
+    if not space:
+        raise ValueError(f"{method} declares no ranges to search, and none are given.")
     setup, stream, train = runner.prepare(experiment, method)
     defaults = method_options(experiment, method)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Classifiers with scikit-learn's face, one a file."""
+"""Classifiers with scikit-learn's API, one per file."""
 
 from aircl.classifiers.acil import ACILClassifier
 from aircl.classifiers.acil_recursive import RecursiveACILClassifier

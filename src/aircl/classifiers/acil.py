@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine.priors import Priors
 
 
@@ -28,7 +28,7 @@ class ACILClassifier(AnalyticClassifier):
         learning or solving anew: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
-    ledger : bool, str or path, default=False
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own; for expansion="auto" None is the seed 0.
@@ -67,7 +67,7 @@ class ACILClassifier(AnalyticClassifier):
         calibrate: bool = True,
         priors: Priors = None,
         memory_limit: int | str | None = None,
-        ledger: bool | str | Path = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:

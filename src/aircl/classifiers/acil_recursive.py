@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg
 
 from aircl.classifiers.inputs import Inputs
-from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.linear import CalibratedClassifier, check_gamma
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine import Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array
 from aircl.engine.batch import ClassRows
-from aircl.engine.solve import LinearSolution
-from aircl.engine.statistics import ByClass, Stored, Symmetric, held
+from aircl.engine.calibration import CalibratedSolution, calibrate
+from aircl.engine.means import Shared
+from aircl.engine.memory import Stored
+from aircl.engine.problem import Problem, scatter_leverage
+from aircl.engine.statistics import ByClass, Symmetric, declare
 
 # More rows at once would make the small systems larger than the products that they save.
 ROWS = 256
@@ -57,8 +60,8 @@ class Recursive(Statistics):
     cannot_forget = "recursive ACIL keeps weights, not statistics, and cannot forget. Use ACILClassifier."
     cannot_merge = "recursive ACIL keeps weights, not statistics, and cannot be merged. Use ACILClassifier."
 
-    weights: Array = held(ByClass("center"))
-    inverse: Array = held(Inverse("inverse"))
+    weights: Array = declare(ByClass("center"))
+    inverse: Array = declare(Inverse("inverse"))
     gamma: float = field(default=1.0, kw_only=True)
 
     @classmethod
@@ -86,6 +89,14 @@ class Recursive(Statistics):
         ratio = 1.0 / (1.0 + (gamma - self.gamma) * inverse)
         R = np.asfortranarray((V * (inverse * ratio)) @ V.T)
         return replace(self, inverse=R, weights=((self.weights @ V) * ratio) @ V.T, gamma=gamma)
+
+    def moments(self) -> Shared:
+        """Return what was learned as means and scatter: sum x'x = R^-1 - gamma I, s = R^-1 W. Cost O(f^3)."""
+        total = NUMPY.symmetric(np.asfortranarray(linalg.inv(NUMPY.symmetric(self.inverse))))  # R^-1
+        means = self.weights @ total / self.count[:, None]
+        total[np.diag_indices_from(total)] -= self.gamma
+        scatter = np.asfortranarray(total - (means.T * self.count) @ means)
+        return Shared(replace(self.space, dtype=np.dtype(np.float64)), self.count, means, scatter)
 
     def arrays(self) -> dict[str, Stored]:
         """Return everything that was learned as named NumPy arrays."""
@@ -115,16 +126,24 @@ class RecursiveRule:
     """The weights as they are after the last batch; at another ridge than the recursion's, at a cost of O(f^3)."""
 
     gamma: float
+    calibrate: bool = False
 
-    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
+    def solve(self, state: State, memory: Any = None) -> tuple[CalibratedSolution, Any]:
         """Return the weights."""
         statistics = state.statistics
         assert isinstance(statistics, Recursive)
-        W = statistics.with_gamma(self.gamma).weights.T
-        return LinearSolution(W=W.astype(statistics.space.dtype), gamma=self.gamma), memory
+        statistics = statistics.with_gamma(self.gamma)
+        W = statistics.weights.T.astype(statistics.space.dtype)
+        if not self.calibrate:
+            return CalibratedSolution(W=W, gamma=self.gamma), memory
+        problem = Problem.of(statistics.moments(), np.ones(statistics.n_classes), 1.0)
+        K = statistics.inverse
+        trace = NUMPY.inner_product(K, problem.within_class_covariance)
+        found = calibrate(problem, W, trace, scatter_leverage(problem, K))
+        return CalibratedSolution.of(W, self.gamma, found), memory
 
 
-class RecursiveACILClassifier(LinearClassifier):
+class RecursiveACILClassifier(CalibratedClassifier):
     """ACIL by recursive least squares: the weights follow every batch, and nothing is ever solved anew.
 
     Parameters
@@ -133,7 +152,10 @@ class RecursiveACILClassifier(LinearClassifier):
         The ridge, > 0. The recursion begins with it; `change_gamma` goes over to another one.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
-    ledger : bool, str or path, default=False
+    calibrate : bool, default=False
+        Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
+        published, without it, there are none.
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
@@ -173,24 +195,24 @@ class RecursiveACILClassifier(LinearClassifier):
     """
 
     takes_tensors: ClassVar[bool] = False
+    _store: ClassVar[type[Statistics]] = Recursive
 
     def __init__(
         self,
         gamma: float = 1.0,
         *,
         expansion: Any = None,
-        ledger: bool | str | Path = False,
+        calibrate: bool = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.expansion = expansion
+        self.calibrate = calibrate
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
-
-    def _store_type(self) -> type[Statistics]:
-        return Recursive
 
     def _empty_statistics(self, space: Space, inputs: Inputs) -> Recursive:
         return Recursive.beginning(space, float(self.gamma))
@@ -201,10 +223,11 @@ class RecursiveACILClassifier(LinearClassifier):
         return statistics if statistics.gamma else replace(statistics, gamma=float(self.gamma))
 
     def _rule(self) -> RecursiveRule:
-        return RecursiveRule(float(self.gamma))
+        return RecursiveRule(float(self.gamma), bool(self.calibrate))
 
     def _check_parameters(self) -> None:
         check_gamma(self.gamma)
+        self._check_calibrate()
 
     def change_gamma(self, gamma: float) -> RecursiveACILClassifier:
         """Go over to another ridge, as if the recursion had begun with it. Cost O(f^3), once.

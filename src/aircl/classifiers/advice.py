@@ -41,6 +41,12 @@ list backbones` says which there are.
         if isinstance(first, str):
             return f"X holds texts ({first[:40]!r}), and {name} learns from numbers. {_named(name, 'texts', TEXTS)}"
         return f"X holds images ({type(first).__name__}), not numbers. {_named(name, 'images', IMAGES)}"
+    is_frame_or_tensor = hasattr(X, "columns") or hasattr(X, "detach")
+    cells = np.asarray(X) if hasattr(X, "__array__") and not is_frame_or_tensor else np.zeros(0)
+    if cells.dtype == object and cells.shape and len(cells) and isinstance(cells.flat[0], list | tuple | np.ndarray):
+        return (
+            f"X holds a list in every cell, and {name} takes rows of numbers, (n, f). Make rows of them: np.stack(X)."
+        )
     if hasattr(X, "columns") and hasattr(X, "shape") and X.shape[0]:
         for column in X.columns:
             cell = np.asarray(X[column])[0]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.classifiers.inputs import Inputs, dense_unless
-from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import Nested
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.batch import ClassRows
+from aircl.engine.batch import ClassRows, sort_by_class
+from aircl.engine.calibration import CalibratedSolution, calibrate
+from aircl.engine.learner import Solved
 from aircl.engine.means import ClassVariances, Shared
-from aircl.engine.solve import LinearSolution
-from aircl.engine.statistics import held
+from aircl.engine.problem import Problem, scatter_leverage
+from aircl.engine.solve import RidgeFactor
+from aircl.engine.statistics import declare
 
 # Pseudo-features are drawn and learned in blocks of so many.
 ROWS = 4096
@@ -39,8 +42,8 @@ class MomentsAndVariances(Statistics):
     name: ClassVar[str] = "with-spread"
     cannot_forget = Shared.cannot_forget
 
-    moments: Shared = held(Nested("moments", Shared))
-    variances: ClassVariances = held(Nested("spread", ClassVariances))
+    moments: Shared = declare(Nested("moments", Shared))
+    variances: ClassVariances = declare(Nested("spread", ClassVariances))
 
     @classmethod
     def of_width(cls, space: Space, n_inputs: int) -> Self:
@@ -71,10 +74,6 @@ class MomentsAndVariances(Statistics):
         width = self.n_score_features
         return batch.columns(slice(0, width)), batch.columns(slice(width, None))
 
-    def without_classes(self, slots: Sequence[int]) -> Self:
-        """Refuse, as one scatter for all classes must."""
-        return dataclasses.replace(self, moments=self.moments.without_classes(slots))
-
     @classmethod
     def restored(cls, arrays: Mapping[str, Array], space: Space) -> Self:
         """Return what `arrays` returned the arrays of; refuse what does not fit."""
@@ -85,6 +84,17 @@ class MomentsAndVariances(Statistics):
         return dataclasses.replace(empty, count=moments.count, moments=moments, variances=variances)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RebalancedSolution(CalibratedSolution):
+    """Weights, and the statistics that were filled up for them as long as nothing has changed."""
+
+    filled: State | None
+
+    def released(self) -> RebalancedSolution:
+        """Return the same without the statistics."""
+        return dataclasses.replace(self, filled=None)
+
+
 @dataclass(frozen=True)
 class RebalancedRidge:
     """ACIL's rule on statistics in which pseudo-features have brought every class to the count of the largest."""
@@ -93,17 +103,38 @@ class RebalancedRidge:
     seed: int
     expansion: Any  # fitted, or None
     spread: str
+    calibrate: bool = False
 
-    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
+    def solve(self, state: State, memory: Any = None) -> tuple[RebalancedSolution, Any]:
         """Return the weights for what was learned and filled up; the statistics stay as they are."""
         statistics = state.statistics
         assert isinstance(statistics, MomentsAndVariances)
         filled = statistics.moments
         for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
-            filled = filled.plus_rows(X if self.expansion is None else self.expansion.transform(X), slots)
-        rule = Ridge(self.gamma, "uniform", "mean")
-        solution, memory = rule.solve(State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
-        return LinearSolution(W=solution.W, gamma=solution.gamma), memory
+            rows = X if self.expansion is None else self.expansion.transform(X)
+            filled = filled.plus(sort_by_class(rows, slots, None))
+        return self._solve(statistics, State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
+
+    def solve_again(self, last: Solved, state: State, memory: Any = None) -> tuple[RebalancedSolution, Any]:
+        """Do as `solve`, without filling up again if the last solution, of the same state, has another gamma only."""
+        if not isinstance(last.rule, RebalancedRidge) or dataclasses.replace(last.rule, gamma=self.gamma) != self:
+            return self.solve(state, memory)
+        assert isinstance(state.statistics, MomentsAndVariances)
+        return self._solve(state.statistics, last.solution.filled, memory)
+
+    def _solve(self, learned: MomentsAndVariances, filled: State, memory: Any) -> tuple[RebalancedSolution, Any]:
+        solution, memory = Ridge(self.gamma, "uniform", "mean").solve(filled, memory)
+        W, gamma = solution.W, solution.gamma
+        if not self.calibrate:
+            return RebalancedSolution(W=W, gamma=gamma, filled=filled), memory
+        # New samples are like those that were learned, not like those that were drawn; and a sample of a class that was
+        # filled up stands for several in the regression.
+        assert solution.problem is not None
+        real = Problem.of(learned.moments, learned.count.max() / learned.count, 1.0)
+        K = RidgeFactor(solution.problem.G, gamma).inverse()
+        trace = learned.space.backend.inner_product(K, real.within_class_covariance)
+        found = calibrate(real, W, trace, scatter_leverage(real, K))
+        return RebalancedSolution.of(W, gamma, found, filled=filled), memory
 
     def pseudo_features(self, classes: ClassVariances, order: Array) -> Iterator[tuple[Array, Array]]:
         """Yield Gaussian inputs with the mean and the deviations of their class, as many as it lacks.
@@ -123,7 +154,7 @@ class RebalancedRidge:
             yield (means[part] + deviations[part] * noise).astype(classes.space.dtype), part
 
 
-class AEFOCLClassifier(LinearClassifier):
+class AEFOCLClassifier(RidgeClassifier):
     """AEF-OCL: ridge regression on a stream that Gaussian pseudo-features balance when it is solved.
 
     Parameters
@@ -134,7 +165,10 @@ class AEFOCLClassifier(LinearClassifier):
         Whether variances of a class of n samples are over n - 1, as published, or over n.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`; pseudo-features are drawn before it.
-    ledger : bool, str or path, default=False
+    calibrate : bool, default=False
+        Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
+        published, without it, there are none.
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int or None, default=None
         Seed of the pseudo-features (None: 0) and of an expansion that has none of its own.
@@ -175,6 +209,7 @@ class AEFOCLClassifier(LinearClassifier):
     """
 
     takes_tensors: ClassVar[bool] = False
+    _store: ClassVar[type[Statistics]] = MomentsAndVariances
     _in_older_files: ClassVar[dict[str, Any]] = {"spread": "population"}
 
     def __init__(
@@ -183,38 +218,31 @@ class AEFOCLClassifier(LinearClassifier):
         *,
         spread: str = "sample",
         expansion: Any = None,
-        ledger: bool | str | Path = False,
+        calibrate: bool = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.spread = spread
         self.expansion = expansion
+        self.calibrate = calibrate
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
-
-    def _store_type(self) -> type[Statistics]:
-        return MomentsAndVariances
 
     def _empty_statistics(self, space: Space, inputs: Inputs) -> Statistics:
         return MomentsAndVariances.of_width(space, inputs.n_features_in_)
 
     def _rule(self) -> RebalancedRidge:
         seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        return RebalancedRidge(self.gamma, seed, self.expansion_, self.spread)
+        return RebalancedRidge(self.gamma, seed, self.expansion_, self.spread, bool(self.calibrate))
 
     def _check_parameters(self) -> None:
-        check_gamma(self.gamma, "auto")
+        super()._check_parameters()
         if self.spread not in ("sample", "population"):
             raise ValueError(f"spread={self.spread!r} is unknown. Use 'sample' or 'population'.")
 
     def _rows_to_learn(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         for part, features in self._features(X, inputs):
             yield part, np.concatenate([features, dense_unless(X[part], False)], axis=1, dtype=features.dtype)
-
-    @property
-    def gamma_(self) -> float | None:
-        """The ridge that is used."""
-        gamma: float | None = self._solution("gamma_").gamma
-        return gamma

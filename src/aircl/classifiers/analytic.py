@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aircl.classifiers.decisions import Decisions, check_threshold, decide
-from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.linear import RidgeClassifier, check_gamma
 from aircl.engine import STORES, ExpectedAccuracy, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
 from aircl.engine.learner import Solved
@@ -25,18 +25,16 @@ from aircl.engine.weighting import (
 from aircl.expansion import AutoBuffer
 
 
-class AnalyticClassifier(LinearClassifier):
+class AnalyticClassifier(RidgeClassifier):
     """Learns second moments of a stream and solves a weighted ridge regression on one-hot labels.
 
     Subclasses bring the constructor; every parameter below is an attribute of theirs.
     """
 
-    gamma: float | str
     weighting: Weighting
     scale: str
     store: str
     expansion: Any
-    calibrate: bool
     priors: Priors
     memory_limit: int | str | None
     random_state: Any
@@ -73,8 +71,7 @@ class AnalyticClassifier(LinearClassifier):
             raise ValueError(
                 f"expansion={expansion!r} is unknown. Use 'auto', None or a transformer such as RandomReLU(2000)."
             )
-        if not isinstance(self.calibrate, bool | np.bool_):
-            raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
+        self._check_calibrate()
         check_priors(self.priors)
         parse_bytes(self.memory_limit)
         check_gamma(self.gamma, "auto", zero=True)
@@ -99,31 +96,12 @@ class AnalyticClassifier(LinearClassifier):
         return self._by_class(self._backend.asarray(current.solution.pi), current._solved.labels)
 
     @property
-    def gamma_(self) -> float:
-        """The ridge that is used."""
-        gamma: float = self._solution("gamma_").gamma
-        return gamma
-
-    @property
     def gamma_path_(self) -> GammaPath:
         """The grid of gammas and the criterion on it, for gamma='auto'."""
         path: GammaPath | None = self._solution("gamma_path_").path
         if path is None:
             raise AttributeError(f"gamma_path_ exists only for gamma='auto', not for gamma={self.gamma!r}.")
         return path
-
-    @property
-    def intercept_(self) -> Array:
-        """What is added to the scores of every class, shape (C,); zeros unless there is calibrate=True or priors=."""
-        current = self._current("intercept_")
-        pi, b = current.solution.pi, current.solution.b
-        return self._by_class(self._backend.asarray(np.zeros(len(pi))) if b is None else b, current._solved.labels)
-
-    @property
-    def temperature_(self) -> float:
-        """What scores are divided by before the softmax."""
-        temperature: float = self._solution("temperature_").temperature
-        return temperature
 
     def expected_accuracy(self) -> ExpectedAccuracy:
         """Return the accuracy to expect on new samples, from the statistics alone; for calibrate=True.
@@ -142,46 +120,22 @@ class AnalyticClassifier(LinearClassifier):
             raise ValueError("calibrate=False has no expected accuracy. Call set_params(calibrate=True) first.")
         b = current._backend.to_numpy(current.solution.b).astype(np.float64)
         predicted = found.predicted(b)
-        right = predicted[:, 0]
+        simulated, right = found.rivals[:, 0], np.full(len(found.share), np.nan)
+        right[simulated] = predicted[:, 0]
         per_class = np.full(len(labels.classes), np.nan)
         per_class[labels.columns] = right[labels.order]
-        slot, column = np.nonzero(predicted[:, 1:] > 0)
-        share = predicted[slot, column + 1]
-        true, taken_for = labels.seen[slot], labels.seen[found.rivals[slot, column + 1]]
+        place, column = np.nonzero(predicted[:, 1:] > 0)
+        share = predicted[place, column + 1]
+        true, taken_for = labels.seen[simulated[place]], labels.seen[found.rivals[place, column + 1]]
         by_share = np.lexsort((taken_for, true, -share))
         pairs = zip(*(values[by_share].tolist() for values in (true, taken_for, share)), strict=True)
         probability = class_priors(self.priors, found.share, current.solution.count, labels.seen)
-        return ExpectedAccuracy(float(probability @ right), per_class, list(pairs))
+        weight = probability[simulated]
+        return ExpectedAccuracy(float(weight @ predicted[:, 0] / max(weight.sum(), 1e-300)), per_class, list(pairs))
 
     # -- prediction --
-    def predict_proba(self, X: Any) -> Array:
-        """Return a softmax of the scores, to be believed for calibrate=True; otherwise it only ranks classes.
-
-        Without calibration the temperature is the class-wise leave-one-out error per output.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-
-        Returns
-        -------
-        p : array of shape (n_samples, n_classes)
-        """
-        return self._query(X).predict_proba(X)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`, also where a probability rounds to 0 or 1.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_p : array of shape (n_samples, n_classes)
-            -inf for classes not seen yet.
-        """
-        return self._query(X).predict_log_proba(X)
+    def _has_probabilities(self) -> bool:
+        return True  # without calibration they rank classes: the temperature is the leave-one-out error per output
 
     def novelty(self, X: Any) -> Array:
         """Return how unlike anything learned every row is: the share of new samples that would be at least as unlike.
@@ -214,19 +168,12 @@ class AnalyticClassifier(LinearClassifier):
         >>> clf = AIRClassifier(expansion=None).fit(X[:900][y[:900] < 8], y[:900][y[:900] < 8])
         >>> new = clf.novelty(X[900:]) < 0.05
         >>> print(f"{new[y[900:] < 8].mean():.0%} of what it knows, {new[y[900:] >= 8].mean():.0%} of what it does not")
-        12% of what it knows, 69% of what it does not
+        12% of what it knows, 65% of what it does not
         """
         current = self._query(X)
         # The solution that is kept, without priors, so that this is made once.
-        solution, backend = self._learner.solved(self._rule()).solution, current._backend
-        if solution.problem is None:
-            solution = current.solution
-        model = solution.novelty
-        probability = class_priors(self.priors, solution.share, solution.count, current._solved.labels.seen)
-        X = current._solved.inputs.check(X)
-        blocks = [model.distance(backend.to_numpy(part)) for _, part in self._features(X, current._solved.inputs)]
-        share: Array = model.share(np.concatenate(blocks) if blocks else np.zeros(0), probability)
-        return share
+        kept = self._learner.solved(self._rule()).solution
+        return current.novelty(X, (current.solution if kept.problem is None else kept).novelty)
 
     def decide(self, X: Any, *, confidence: float | None = 0.9, novelty: float | None = 0.01) -> Decisions:
         """Return labels, but no answer for rows that are too doubtful, or unlike anything learned.

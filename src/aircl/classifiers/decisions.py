@@ -38,7 +38,7 @@ class Decisions:
     >>> answered = decided.answered
     >>> right = decided.labels.data == y[900:]
     >>> print(f"{answered.mean():.0%} answered, {right[answered].mean():.0%} of them right, {right.mean():.0%} of all")
-    73% answered, 99% of them right, 90% of all
+    73% answered, 99% of them right, 91% of all
     """
 
     labels: np.ma.MaskedArray[Any, Any]

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.classifiers.inputs import Inputs, dense_unless
-from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import PhaseStatistics
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine import Ridge, Space, State, Statistics
-from aircl.engine.backend import Array
-from aircl.engine.solve import LinearSolution, solve_ridge
+from aircl.engine.backend import NUMPY, Array
+from aircl.engine.calibration import CalibratedSolution, calibrate
+from aircl.engine.problem import Problem, bounded
+from aircl.engine.solve import RidgeFactor, solve_ridge
 from aircl.engine.state import BLOCK_BYTES
-from aircl.engine.statistics import ByClass, held
+from aircl.engine.statistics import ByClass, declare
 from aircl.expansion import RandomReLU
 
 
@@ -37,7 +39,7 @@ class TwoStreams(PhaseStatistics):
 
     name: ClassVar[str] = "two-streams"
 
-    residual: Array = held(ByClass("residual", share=0.5))
+    residual: Array = declare(ByClass("residual", share=0.5))
 
     @property
     def width(self) -> int:
@@ -70,6 +72,7 @@ class DualRidge:
 
     gamma: float | str
     compensation: float
+    calibrate: bool = False
 
     def solve(self, state: State, memory: Any = None) -> tuple[DualSolution, Any]:
         """Return the weights of both streams."""
@@ -79,22 +82,34 @@ class DualRidge:
         main = statistics.total(slice(0, f))
         rule = Ridge(self.gamma, "uniform", "mean")
         first, memory = rule.solve(State.empty(main, labels=state.labels, epoch=state.epoch), memory)
-        G = statistics.total(slice(f, None)).gram(ones)
+        other = statistics.total(slice(f, None))
+        G = other.gram(ones)
         # The same ridge for the size of the features: tanh features are not as large as ReLU's.
         size = np.trace(G) / np.trace(main.gram(ones))
         second = solve_ridge(G, statistics.targets(first.W).T, float(first.gamma * size))
         W = np.concatenate([first.W, self.compensation * second]).astype(statistics.space.dtype)
-        return DualSolution(W=W, main=first.W, gamma=first.gamma), memory
+        if not self.calibrate:
+            return DualSolution(W=W, main=first.W, gamma=first.gamma), memory
+        both = Problem.of(statistics.total(), ones, 1.0)
+        traces = [
+            NUMPY.inner_product(RidgeFactor(part.gram(ones), gamma).inverse(), part.within_class_covariance(ones))
+            for part, gamma in zip((main, other), (first.gamma, first.gamma * size), strict=True)
+        ]
+        # The second regression fits c times what the first one has left of a sample: leverages h_1 + c (1 - h_1) h_2.
+        per_trace = float(both.count.sum()) / max(float(both.count.sum()) - len(ones), 1e-9)
+        trace = traces[0] + self.compensation * (1.0 - min(per_trace * traces[0], 1.0)) * traces[1]
+        found = calibrate(both, W, trace, bounded(per_trace * trace))
+        return DualSolution.of(W, first.gamma, found, main=first.W), memory
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DualSolution(LinearSolution):
+class DualSolution(CalibratedSolution):
     """W of shape (2 f, C), the weights of both streams one below the other; and those of the main stream alone."""
 
     main: Array
 
 
-class DSALClassifier(LinearClassifier):
+class DSALClassifier(RidgeClassifier):
     """DS-AL: ACIL on ReLU features, plus c times a regression of its residual on tanh features of the same projection.
 
     Parameters
@@ -105,7 +120,10 @@ class DSALClassifier(LinearClassifier):
         c, the share of the compensation stream. 0 is ACIL.
     n_components : int, default=2048
         Width f of the random projection.
-    ledger : bool, str or path, default=False
+    calibrate : bool, default=False
+        Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
+        published, without it, there are none.
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the projection.
@@ -144,6 +162,7 @@ class DSALClassifier(LinearClassifier):
     """
 
     takes_tensors: ClassVar[bool] = False
+    _store: ClassVar[type[Statistics]] = TwoStreams
 
     def __init__(
         self,
@@ -151,13 +170,15 @@ class DSALClassifier(LinearClassifier):
         *,
         compensation: float = 0.6,
         n_components: int = 2048,
-        ledger: bool | str | Path = False,
+        calibrate: bool = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.compensation = compensation
         self.n_components = n_components
+        self.calibrate = calibrate
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
@@ -181,29 +202,20 @@ class DSALClassifier(LinearClassifier):
             self._learner.change(close)
         return self
 
-    def _store_type(self) -> type[Statistics]:
-        return TwoStreams
-
     def _rule(self) -> DualRidge:
-        return DualRidge(self.gamma, float(self.compensation))
+        return DualRidge(self.gamma, float(self.compensation), bool(self.calibrate))
 
     def _make_expansion(self) -> RandomReLU:
         return RandomReLU(self.n_components, random_state=self.random_state)
 
     def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
-        size = max(1, BLOCK_BYTES // (2 * self.n_components * X.dtype.itemsize))
+        size = max(1, BLOCK_BYTES // (2 * inputs.expansion_.components_.shape[1] * X.dtype.itemsize))
         for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))
             P = inputs.expansion_.project(dense_unless(X[part], True))
             yield part, np.concatenate([np.maximum(P, 0), np.tanh(P)], axis=1)
 
     def _check_parameters(self) -> None:
-        check_gamma(self.gamma, "auto")
+        super()._check_parameters()
         if not isinstance(self.compensation, Real) or not 0 <= self.compensation < np.inf:
             raise ValueError(f"compensation={self.compensation!r} is not possible. Use a finite number >= 0.")
-
-    @property
-    def gamma_(self) -> float | None:
-        """The ridge of the main stream."""
-        gamma: float | None = self._solution("gamma_").gamma
-        return gamma

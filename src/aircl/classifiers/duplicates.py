@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aircl.classifiers.inputs import Inputs
-from aircl.classifiers.rows import check_ids, contents, read_key
+from aircl.classifiers.rows import check_ids, contents, read_keys
 from aircl.engine import StoreError
 from aircl.engine.backend import Array
 from aircl.engine.ledger import Ledger, LedgerError, LedgerWarning, Shown, occurrence
@@ -32,7 +32,7 @@ class Naming:
     Attributes
     ----------
     ids : list of bytes or None
-        One per row, as given until it was `checked`.
+        One per row, as given until it was `validated`.
     on_duplicate : {"error", "skip", "replace"}
     replaced : mapping or None
         The old rows of ids that are to be replaced: "X", "y" and "ids", perhaps "sample_weight".
@@ -40,8 +40,8 @@ class Naming:
         As it was when a call began that hands over its rows in several batches; None: as it is.
     raw : sequence or None
         What the features were made of, if that is what rows are known by.
-    key : bytes or None
-        Of the classifier, if it names a file of one.
+    keys : tuple of bytes
+        Of the classifier, if it names files of some.
     """
 
     ids: Any = None
@@ -49,7 +49,7 @@ class Naming:
     replaced: Any = None
     since: Ledger | None = None
     raw: Any = None
-    key: bytes | None = None
+    keys: tuple[bytes, ...] = ()
 
     def of(self, given: Any, inputs: Inputs) -> Naming:
         """Return the same for what was given: where a backbone makes the features, a row is what it makes them of."""
@@ -60,7 +60,7 @@ class Naming:
             samples = [Path(sample) if isinstance(sample, str) else sample for sample in samples]
         return replace(self, raw=samples)
 
-    def checked(self, classifier: StreamClassifier, n: int, weight: Array | None) -> Naming:
+    def validated(self, classifier: StreamClassifier, n: int, weight: Array | None) -> Naming:
         """Return the same for the rows that weigh something, or say what is wrong with it."""
         check_ledger(classifier)
         if self.on_duplicate not in ON_DUPLICATE:
@@ -80,26 +80,27 @@ class Naming:
             raise ValueError(
                 "replaced= is for on_duplicate='replace', and has the old rows: {'X': .., 'y': .., 'ids': ..}."
             )
-        ids, key = None if self.ids is None else check_ids(self.ids, n), read_key(classifier._ledger())
+        ids, keys = None if self.ids is None else check_ids(self.ids, n), read_keys(classifier._ledger())
         if weight is None or np.all(weight > 0):
-            return replace(self, ids=ids, key=key)
+            return replace(self, ids=ids, keys=keys)
         kept, raw = np.flatnonzero(weight > 0), self.raw
         if raw is not None:
             raw = raw[kept] if isinstance(raw, np.ndarray) else [raw[place] for place in kept.tolist()]
         ids = None if ids is None else [ids[place] for place in kept.tolist()]
-        return replace(self, ids=ids, raw=raw, key=key)
+        return replace(self, ids=ids, raw=raw, keys=keys)
 
     def shown(self, ledger: Ledger | None, X: Any, labels: Array, weight: Array | None) -> Shown | None:
         """Return the rows, hashed; None if there is no ledger to show them to."""
         if ledger is None:
             return None
-        if (self.ids is not None) != ledger.by_id:
+        if len(labels) and (self.ids is not None) != ledger.by_id:
             raise LedgerError(
                 "the ledger knows rows by their ids: give ids=, or --id."
                 if ledger.by_id
                 else "the ledger knows rows by their contents, as the first had no ids: leave out ids=, or --id."
             )
-        return ledger.shown(contents(X if self.raw is None else self.raw, labels, weight), self.ids, self.key)
+        ids = self.ids if len(labels) else [] if ledger.by_id else None  # no rows have all ids that they need
+        return ledger.shown(contents(X if self.raw is None else self.raw, labels, weight), ids, self.keys)
 
 
 def check_ledger(classifier: StreamClassifier) -> None:
@@ -115,7 +116,8 @@ def check_ledger(classifier: StreamClassifier) -> None:
 def new_ledger(classifier: StreamClassifier, naming: Naming) -> Ledger | None:
     """Return a ledger without rows, if the classifier is to keep one."""
     wanted = classifier._ledger()
-    return None if wanted is False else Ledger.begun(by_id=naming.ids is not None, key=read_key(wanted))
+    key = next(iter(read_keys(wanted)), None)
+    return None if wanted is False else Ledger.begun(by_id=naming.ids is not None, key=key)
 
 
 def news(now: Ledger, naming: Naming, shown: Shown) -> tuple[Array, Array]:
@@ -171,14 +173,9 @@ def check_learned(ledger: Ledger, shown: Shown, ids: list[bytes] | None) -> None
 
 
 def chosen_to_replace(
-    ledger: Ledger, naming: Naming, shown: Shown, changed: Array, old_naming: Naming, old: Shown | None
+    ledger: Ledger, naming: Naming, shown: Shown, changed: Array, old_naming: Naming, old: Shown
 ) -> Array:
     """Return which old rows give way to those that changed; refuse if one is not shown as it was learned."""
-    if old is None:
-        raise LedgerError(
-            f"{_of(changed)} learned with other content, another label or weight: {name_rows(changed, naming.ids)}. To "
-            "replace them, the old rows have to be shown: replaced={'X': .., 'y': .., 'ids': ..}, or --replaced FILE."
-        )
     chosen: Array = np.flatnonzero(np.isin(old.row[0], shown.row[0][changed]))
     gone = old.taken(chosen)
     check_learned(ledger, gone, [old_naming.ids[place] for place in chosen.tolist()])
@@ -190,6 +187,14 @@ def chosen_to_replace(
             "Nothing was replaced."
         )
     return chosen
+
+
+def old_rows_missing(naming: Naming, changed: Array) -> LedgerError:
+    """Return the error that rows are to be replaced of which the old ones are not shown."""
+    return LedgerError(
+        f"{_of(changed)} learned with other content, another label or weight: {name_rows(changed, naming.ids)}. To "
+        "replace them, the old rows have to be shown: replaced={'X': .., 'y': .., 'ids': ..}, or --replaced FILE."
+    )
 
 
 def check_common(ours: Ledger | None, theirs: Ledger | None) -> None:

@@ -6,19 +6,21 @@ An export holds no statistics. It cannot learn, merge or forget, and of single s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from aircl.classifiers import file, onnx_file
+from aircl.classifiers.dsal import DSALClassifier
 from aircl.classifiers.file import FORMAT, FileError
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.header import MAX_WIDTH, Backbone, Columns, Expansion, Labels, check_label_header
 from aircl.classifiers.inputs import Inputs
+from aircl.classifiers.ncm import CosineSolution, cosines
 from aircl.classifiers.persistence import (
     EXPANSIONS,
     pack_expansion,
@@ -28,15 +30,14 @@ from aircl.classifiers.persistence import (
     unpack_labels,
 )
 from aircl.classifiers.snapshot import Snapshot
+from aircl.classifiers.stream import StreamClassifier
 from aircl.engine.backend import NUMPY, Array, backend_of
 from aircl.engine.learner import Solved
 from aircl.engine.solve import LinearSolution
+from aircl.expansion import RandomReLU
 from aircl.hooks import embedding
 from aircl.storage.errors import InputError
 from aircl.storage.records import check, parse_json
-
-if TYPE_CHECKING:
-    from aircl.classifiers.stream import StreamClassifier
 
 
 class ExportHeader(TypedDict):
@@ -54,6 +55,11 @@ class ExportHeader(TypedDict):
     raw: str | dict[str, Any] | None
     columns: Columns | None
     temperature: float | None
+    form: NotRequired[Form]
+
+
+# How scores are made: by weights of the features, of the same at length 1 (NCM), or of ReLU and tanh features (DS-AL).
+Form = Literal["linear", "cosine", "two-streams"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,6 +67,11 @@ class ExportedSolution(LinearSolution):
     """Weights and intercepts, and the temperature of the softmax where there are probabilities."""
 
     given_temperature: float | None = None
+    is_cosine: bool = False
+
+    def scorer(self, order: Array) -> Callable[[Array], Array]:
+        """Return the function from features to scores."""
+        return cosines(self.W[:, order]) if self.is_cosine else super().scorer(order)
 
     @property
     def temperature(self) -> float:
@@ -86,23 +97,30 @@ def export(classifier: StreamClassifier, path: Path) -> None:
     text = json.dumps(header, sort_keys=True, default=plain)
     if is_onnx(path):
         components = onnx_file.relu_components(classifier._learner.state.inputs.expansion_)
-        onnx_file.write(path, text, arrays | components, header["temperature"])
+        onnx_file.write(path, text, arrays | components, header["temperature"], header["form"])
     else:
         file.write(path, text, arrays)
 
 
-def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any], dict[str, Array]]:
-    from aircl.classifiers.stream import StreamClassifier
-
-    solution, inputs, labels = solved.solution, solved.inputs, solved.labels
+def _form(classifier: StreamClassifier, solution: Any) -> Form:
+    if isinstance(solution, CosineSolution):
+        return "cosine"
+    if isinstance(classifier, DSALClassifier):
+        return "two-streams"
     if not isinstance(solution, LinearSolution) or type(classifier)._features is not StreamClassifier._features:
         raise ValueError(
-            f"{type(classifier).__name__} cannot be exported: its scores are not linear in the features behind one "
-            "expansion. Save it instead, or use AIRClassifier or ACILClassifier."
+            f"{type(classifier).__name__} cannot be exported: its scores are not linear in the features, and what it "
+            "predicts with are the scatters of the classes, the statistics themselves. Save it instead."
         )
+    return "linear"
+
+
+def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any], dict[str, Array]]:
+    solution, inputs, labels = solved.solution, solved.inputs, solved.labels
+    form = _form(classifier, solution)
     numpy = backend_of(solution.W).to_numpy
     arrays = {"weights": np.ascontiguousarray(numpy(solution.W)[:, labels.order])}
-    if solution.b is not None:
+    if getattr(solution, "b", None) is not None:
         arrays["intercept"] = np.ascontiguousarray(numpy(solution.b)[labels.order])
     fitted = inputs.expansion_.estimator if isinstance(inputs.expansion_, FrozenEstimator) else inputs.expansion_
     expansion = pack_expansion(None, fitted)
@@ -123,6 +141,7 @@ def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any],
         "raw": raw if isinstance(raw, str | None) else {"object": type(raw).__name__},
         "columns": inputs.columns_,
         "temperature": None if temperature is None else float(temperature),
+        "form": form,
     }
     return header, arrays
 
@@ -202,8 +221,6 @@ def _unpacked(path: Path, header: Any, arrays: Mapping[str, Array], given: Any, 
 
 
 def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, backbone: Any) -> Snapshot:
-    from aircl.classifiers.stream import StreamClassifier
-
     check_label_header(header["labels"])
     labels, width, dtype = unpack_labels(header["labels"]), header["n_features_in"], np.dtype(header["dtype"])
     if not 1 <= width <= MAX_WIDTH or dtype not in (np.float32, np.float64):
@@ -226,7 +243,10 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, bac
     temperature = header["temperature"]
     if temperature is not None and not temperature > 0:
         raise ValueError(f"a temperature of {temperature}")
-    solution = ExportedSolution(W=W, b=b, given_temperature=temperature)
+    form = header.get("form", "linear")
+    if form == "two-streams" and not isinstance(fitted, RandomReLU):
+        raise ValueError("two streams without a projection")
+    solution = ExportedSolution(W=W, b=b, given_temperature=temperature, is_cosine=form == "cosine")
     noted: dict[str, Any] = {"n_features_in_": width, "expansion_": fitted, "backend_": NUMPY}
     noted |= {"backbone_": header["backbone"], "columns_": header["columns"]}
     raw = header["raw"]
@@ -243,4 +263,4 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, bac
         noted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
     inputs = Inputs.of(header["export"], **noted)
     solved = Solved(0, None, labels, inputs, float("nan"), len(W), dtype, solution)  # type: ignore[arg-type]
-    return Snapshot(object.__new__(StreamClassifier), solved)
+    return Snapshot(object.__new__(DSALClassifier if form == "two-streams" else StreamClassifier), solved)

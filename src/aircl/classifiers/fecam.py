@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy import linalg
 
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.ncm import unit
+from aircl.classifiers.rows import KeepLedger
 from aircl.classifiers.stream import StreamClassifier
 from aircl.engine import State, Statistics
 from aircl.engine.air import PerClass
@@ -209,7 +209,7 @@ class FeCAMClassifier(StreamClassifier):
         Applied to X first.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that the second moments may take.
-    ledger : bool, str or path, default=False
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
@@ -248,6 +248,7 @@ class FeCAMClassifier(StreamClassifier):
     """
 
     takes_tensors: ClassVar[bool] = False
+    _store: ClassVar[type[Statistics]] = PerClass
     _in_older_files: ClassVar[dict[str, Any]] = {"rounds": 1, "normalize": False}
 
     def __init__(
@@ -259,7 +260,7 @@ class FeCAMClassifier(StreamClassifier):
         power: float = 0.5,
         expansion: Any = None,
         memory_limit: int | str | None = None,
-        ledger: bool | str | Path = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
@@ -272,9 +273,6 @@ class FeCAMClassifier(StreamClassifier):
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
-
-    def _store_type(self) -> type[Statistics]:
-        return PerClass
 
     def _rule(self) -> Mahalanobis:
         return Mahalanobis(self.shrinkage, int(self.rounds), bool(self.normalize))

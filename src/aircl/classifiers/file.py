@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,13 @@ from safetensors import SafetensorError, safe_open
 
 from aircl.classifiers.header import check_header
 from aircl.engine.backend import Array
-from aircl.engine.memory import OnDisk
+from aircl.engine.memory import Stored, opened
 from aircl.storage.errors import InputError
 from aircl.storage.records import parse_json
 from aircl.storage.writing import replacing
 
 FORMAT = 1
 DTYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32"}  # safetensors' names
-
-# An array, or a file that has one.
-Stored = Array | OnDisk
 
 # Numbers that are looked at together; more would only take memory.
 _PIECE = 2**20
@@ -80,7 +77,7 @@ def write(path: Path, header: str, arrays: Mapping[str, Stored]) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in names:
-            with _opened(arrays[name]) as array:
+            with opened(arrays[name]) as array:
                 file.write(_bytes(array))
 
 
@@ -159,7 +156,7 @@ def _checksum(header: str, arrays: Mapping[str, Stored]) -> str:
     """Return the checksum of header and arrays, which must be finite: nothing else can be learned or solved."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(arrays):
-        with _opened(arrays[name]) as array:
+        with opened(arrays[name]) as array:
             flat = np.ascontiguousarray(array).reshape(-1)
             for start in range(0, len(flat), _PIECE):
                 if not np.isfinite(flat[start : start + _PIECE]).all():
@@ -167,10 +164,6 @@ def _checksum(header: str, arrays: Mapping[str, Stored]) -> str:
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(_bytes(flat))
     return digest.hexdigest()
-
-
-def _opened(stored: Stored) -> AbstractContextManager[Array]:
-    return stored.mapped() if isinstance(stored, OnDisk) else nullcontext(stored)
 
 
 def _bytes(array: Array) -> memoryview:

@@ -52,7 +52,7 @@ def check_same_kind(mine: dict[str, Any], yours: dict[str, Any], told: dict[str,
     """Raise unless two fingerprints are equal; `told` has words for differences that are only hashes here."""
     if different := [key for key in mine if mine[key] != yours[key]]:
         words = {key: f"{key}: {mine[key]!r} here, {yours[key]!r} there" for key in different} | (told or {})
-        pairs = "; ".join(words[key] for key in different)
+        pairs = "; ".join(filter(None, (words[key] for key in different)))
         raise StoreError(
             f"cannot merge learners whose statistics are not of the same kind ({pairs}). Both need the same store, "
             "features, kind of arrays (load(path, device=...) changes it) and dtype, the same expansion with the same "
@@ -63,19 +63,23 @@ def check_same_kind(mine: dict[str, Any], yours: dict[str, Any], told: dict[str,
 def _differences(ours: StreamClassifier, theirs: StreamClassifier) -> dict[str, str]:
     """Say how two learners' expansions and backbones differ, if they do."""
     mine, yours = ours._learner.state.inputs, theirs._learner.state.inputs
+    fits = [(one.n_features_in_, one._learner.state.statistics.space.dtype) for one in (ours, theirs)]
     return {
-        "expansion": f"expansion: {_expansion_difference(mine.expansion_, yours.expansion_)}",
+        "expansion": _expansion_difference(mine.expansion_, yours.expansion_, fits[0] == fits[1]),
         "backbone": f"backbone: {_backbone_difference(mine.backbone_, yours.backbone_)}",
     }
 
 
-def _expansion_difference(mine: Any, yours: Any) -> str:
+def _expansion_difference(mine: Any, yours: Any, same_features: bool) -> str:
+    """Say how expansions differ; nothing if they do only because their features do, which is said already."""
     if type(mine) is not type(yours):
-        return f"{mine!r} against {yours!r}"
+        return f"expansion: {mine!r} against {yours!r}"
     parameters = [{} if one is None else one.get_params(deep=False) for one in (mine, yours)]
     pairs = [(name, *(repr(one.get(name)) for one in parameters)) for name in parameters[0]]
     different = [f"{name} {one} against {other}" for name, one, other in pairs if one != other]
-    return ", ".join(different) or "drawn anew on each side. Give both the same random_state"
+    if not different and not same_features:
+        return ""
+    return f"expansion: {', '.join(different) or 'drawn anew on each side. Give both the same random_state'}"
 
 
 def _backbone_difference(mine: dict[str, str] | None, yours: dict[str, str] | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.classifiers.rows import KeepLedger
 from aircl.expansion import GaussianKernel
 
 
@@ -21,7 +21,10 @@ class GKEALClassifier(AnalyticClassifier):
     sigma : float or "median", default="median"
         Width of the kernel exp(-|x - m|^2 / (2 sigma^2)), in the units of the features; "median" is the median distance
         between two rows of the first batch, 10 is published.
-    ledger : bool, str or path, default=False
+    calibrate : bool, default=False
+        Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
+        published, without it, they rank classes only.
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of centres.
@@ -51,7 +54,6 @@ class GKEALClassifier(AnalyticClassifier):
     weighting: ClassVar[str] = "uniform"  # type: ignore[misc]
     scale: ClassVar[str] = "mean"  # type: ignore[misc]
     store: ClassVar[str] = "shared"  # type: ignore[misc]
-    calibrate: ClassVar[bool] = False  # type: ignore[misc]
     priors: ClassVar[None] = None  # type: ignore[misc]
     memory_limit: ClassVar[None] = None  # type: ignore[misc]
 
@@ -61,13 +63,15 @@ class GKEALClassifier(AnalyticClassifier):
         *,
         n_components: int = 2048,
         sigma: float | str = "median",
-        ledger: bool | str | Path = False,
+        calibrate: bool = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
         self.sigma = sigma
+        self.calibrate = calibrate
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone

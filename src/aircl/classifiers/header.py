@@ -1,10 +1,8 @@
 """The JSON header of a model file: what it must say, of which types, before anything is made of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -45,12 +43,6 @@ class Columns(TypedDict, total=False):
     id: str | None
 
 
-class _Event(TypedDict):
-    did: str
-    time: str
-    version: str
-
-
 class Origin(TypedDict):
     """A file that was learned, or a model that was merged."""
 
@@ -59,22 +51,16 @@ class Origin(TypedDict):
     sha256: str | None
 
 
-class Event(_Event, total=False):
+class Event(TypedDict):
     """What a command did."""
 
-    files: list[Origin]
-    parents: list[Origin]
-    rows: float
-    note: str
-
-
-class _Learned(TypedDict):
-    n_features_in: int
-    feature_names_in: list[str] | None
-    n_features: int
-    dtype: str
-    lineage: list[str]
-    gamma: list[float] | None
+    did: str
+    time: str
+    version: str
+    files: NotRequired[list[Origin]]
+    parents: NotRequired[list[Origin]]
+    rows: NotRequired[float]
+    note: NotRequired[str]
 
 
 class GammaRule(TypedDict):
@@ -98,14 +84,20 @@ class LedgerHeader(TypedDict):
     keys: list[LedgerKey]
 
 
-class Learned(_Learned, total=False):
+class Learned(TypedDict):
     """What is known about the statistics; older files do not have all of it."""
 
-    backbone: Backbone | None
-    columns: Columns | None
-    history: list[Event]
-    gamma_rule: GammaRule | None
-    ledger: LedgerHeader
+    n_features_in: int
+    feature_names_in: list[str] | None
+    n_features: int
+    dtype: str
+    lineage: list[str]
+    gamma: list[float] | None
+    backbone: NotRequired[Backbone | None]
+    columns: NotRequired[Columns | None]
+    history: NotRequired[list[Event]]
+    gamma_rule: NotRequired[GammaRule | None]
+    ledger: NotRequired[LedgerHeader]
 
 
 class Parameters(TypedDict, total=False):
@@ -131,15 +123,12 @@ class Parameters(TypedDict, total=False):
     backbone: str | dict[str, Any] | None
 
 
-class _Expansion(TypedDict):
-    kind: str
-
-
-class Expansion(_Expansion, total=False):
+class Expansion(TypedDict):
     """An expansion of ours with its parameters, or the hash of another one."""
 
-    parameters: dict[str, Any]
-    hash: str | None
+    kind: str
+    parameters: NotRequired[dict[str, Any]]
+    hash: NotRequired[str | None]
 
 
 Header = TypedDict(

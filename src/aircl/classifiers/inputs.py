@@ -55,7 +55,7 @@ class Inputs(ClassifierMixin, BaseEstimator):
         if embedder is not None:
             X = embedder.transform(X)
         inputs = cls.of(name, expansion_=None, backbone_=None, backend_=backend_of(X)).with_embedder(embedder)
-        return inputs, inputs._checked(X, reset=True, min_samples=min_samples)
+        return inputs, inputs._validate(X, reset=True, min_samples=min_samples)
 
     @classmethod
     def of(cls, name: str, **attributes: Any) -> Inputs:
@@ -95,9 +95,9 @@ class Inputs(ClassifierMixin, BaseEstimator):
             X = self.embedder_.transform(X)
         if (got := backend_of(X)) != self.backend_:
             raise ValueError(_other_kind(self.backend_, got))
-        return self._checked(X, reset=False, min_samples=min_samples)
+        return self._validate(X, reset=False, min_samples=min_samples)
 
-    def _checked(self, X: Any, *, reset: bool, min_samples: int) -> Any:
+    def _validate(self, X: Any, *, reset: bool, min_samples: int) -> Any:
         try:
             if is_tensor(X):
                 return check_tensor(self, X, reset=reset, min_samples=min_samples)
@@ -119,6 +119,12 @@ class Inputs(ClassifierMixin, BaseEstimator):
             expansion.set_params(random_state=random_state)
         X = dense_unless(X, _takes_sparse(expansion))
         return self.with_(expansion_=expansion.fit(X, None))  # FrozenEstimator insists on a y
+
+    def dense_width(self, X: Any) -> int:
+        """Return how many numbers a row of X has at the most on its way to being expanded; a sparse one may stay so."""
+        width: int = getattr(self.expansion_, "_n_features_out", 0)
+        stays = sparse.issparse(X) and self.expansion_ is not None and _takes_sparse(self.expansion_)
+        return width if stays and width else max(X.shape[1], width)
 
     def expanded(self, X: Any) -> Array:
         """Return the output of the expansion, dense; X itself if there is none."""

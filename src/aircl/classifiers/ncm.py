@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from aircl.classifiers.rows import KeepLedger
 from aircl.classifiers.stream import StreamClassifier
 from aircl.engine import State, Statistics
 from aircl.engine.backend import Array, backend_of
@@ -32,10 +32,19 @@ class CosineSolution:
     units: Array
     means: Array
 
+    @property
+    def W(self) -> Array:
+        """The directions as weights for rows of length 1, shape (f, C)."""
+        return self.units.T
+
     def scorer(self, order: Array) -> Callable[[Array], Array]:
         """Return the function from features to cosines."""
-        M = self.units[order].T
-        return lambda X: unit(X) @ M
+        return cosines(self.W[:, order])
+
+
+def cosines(W: Array) -> Callable[[Array], Array]:
+    """Return the function from features to their products with W (f, C), once they have length 1."""
+    return lambda X: unit(X) @ W
 
 
 def unit(X: Array) -> Array:
@@ -52,7 +61,7 @@ class NCMClassifier(StreamClassifier):
     ----------
     expansion : transformer, default=None
         Applied to X first.
-    ledger : bool, str or path, default=False
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
@@ -69,7 +78,7 @@ class NCMClassifier(StreamClassifier):
     -----
     Learning n rows costs O(n f), memory is C f numbers, and any stream gives the same means: it merges, and it forgets
     rows and classes. There are no probabilities: cosines are not linear in x, and the means alone do not tell how
-    samples scatter. Every class has the same say whatever its count, but all have the same round shape.
+    samples scatter. Every class has equal weight whatever its count, but all have the same round shape.
 
     References
     ----------
@@ -86,11 +95,13 @@ class NCMClassifier(StreamClassifier):
     0.88
     """
 
+    _store: ClassVar[type[Statistics]] = Means
+
     def __init__(
         self,
         *,
         expansion: Any = None,
-        ledger: bool | str | Path = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
@@ -99,14 +110,11 @@ class NCMClassifier(StreamClassifier):
         self.random_state = random_state
         self.backbone = backbone
 
-    def _store_type(self) -> type[Statistics]:
-        return Means
-
     def _rule(self) -> Cosine:
         return Cosine()
 
     @property
     def means_(self) -> Array:
         """The mean of every class, shape (C, f); zeros for classes not seen yet."""
-        self._require_learned("means_")
+        self._state("means_", is_fitted=True)
         return self._learned_by_class("means")

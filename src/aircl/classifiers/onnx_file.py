@@ -1,4 +1,4 @@
-"""A linear classifier as an ONNX graph: MatMul and Relu for the buffer, MatMul and Add for the scores, a softmax."""
+"""A classifier as an ONNX graph: MatMul and Relu for the buffer, MatMul and Add for the scores, a softmax."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def relu_components(expansion: Any) -> dict[str, Array]:
     return {"expansion.components": expansion._state_arrays()["components"]}
 
 
-def write(path: Path, header: str, arrays: Mapping[str, Array], temperature: float | None) -> None:
+def write(
+    path: Path, header: str, arrays: Mapping[str, Array], temperature: float | None, form: str = "linear"
+) -> None:
     """Write a graph from `X` to `scores`, `label_index` and, with a temperature, `probabilities`.
 
     Parameters
@@ -45,6 +47,8 @@ def write(path: Path, header: str, arrays: Mapping[str, Array], temperature: flo
     arrays : mapping
         `weights`, perhaps `intercept` and what `relu_components` returned.
     temperature : float or None
+    form : {"linear", "cosine", "two-streams"}, default="linear"
+        What is multiplied by the weights: the features, the same at length 1, or those after a ReLU and a tanh.
     """
     onnx = _onnx()
     helper, dtype = onnx.helper, np.dtype(arrays["weights"].dtype)
@@ -62,8 +66,16 @@ def write(path: Path, header: str, arrays: Mapping[str, Array], temperature: flo
         if "layer.threshold" in constants:
             nodes.append(helper.make_node("Add", ["projected", "layer.threshold"], ["shifted"]))
             features = "shifted"
-        nodes.append(helper.make_node("Relu", [features], ["features"]))
+        if form == "two-streams":
+            nodes.append(helper.make_node("Relu", [features], ["main"]))
+            nodes.append(helper.make_node("Tanh", [features], ["compensation"]))
+            nodes.append(helper.make_node("Concat", ["main", "compensation"], ["features"], axis=1))
+        else:
+            nodes.append(helper.make_node("Relu", [features], ["features"]))
         features = "features"
+    if form == "cosine":
+        nodes.append(helper.make_node("LpNormalization", [features], ["directions"], axis=1, p=2))
+        features = "directions"
     has_intercept = "intercept" in constants
     nodes.append(helper.make_node("MatMul", [features, "weights"], ["products" if has_intercept else "scores"]))
     if has_intercept:

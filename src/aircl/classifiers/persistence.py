@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from aircl.classifiers.file import FORMAT, FileError, Stored, read, read_header, write
+from aircl.classifiers.file import FORMAT, FileError, read, read_header, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
@@ -19,7 +19,7 @@ from aircl.engine import GammaMemory, GammaPath, Learner, Ridge, Space, State
 from aircl.engine.backend import NUMPY, Array, NumpyBackend, torch_backend
 from aircl.engine.labels import Labels
 from aircl.engine.ledger import Ledger
-from aircl.engine.memory import parse_bytes
+from aircl.engine.memory import Stored, parse_bytes
 from aircl.expansion import AutoBuffer, GaussianKernel, RandomReLU
 from aircl.hooks import embedding
 
@@ -195,7 +195,7 @@ def _unpack(
     if learned["feature_names_in"] is not None:
         noted["feature_names_in_"] = np.array(learned["feature_names_in"], dtype=object)
     space = Space(learned["n_features"], np.dtype(learned["dtype"]), backend, parse_bytes(limit))
-    with backend.computing():
+    with backend.no_grad():
         statistics = classifier._store_type().restored(_Below("statistics.", arrays), space)
         statistics = classifier._restored_statistics(statistics)
     if statistics.n_classes != len(labels):

@@ -12,24 +12,20 @@ import numpy as np
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.means import Shared
+from aircl.engine.memory import Stored
 from aircl.engine.space import Space
-from aircl.engine.statistics import ByClass, Statistics, Stored, held
+from aircl.engine.statistics import ByClass, Part, Statistics, declare
 
 
 @dataclass(frozen=True)
-class Nested:
-    """Statistics as a part of others; `width` columns of theirs, where they have not all."""
+class Nested(Part):
+    """Statistics as a part of others."""
 
-    file: str
     kind: type[Statistics]
 
     def empty(self, space: Space) -> Statistics:
         """Return them for no class."""
         return self.kind.empty(space)
-
-    def padded(self, value: Statistics, n_classes: int) -> Statistics:
-        """Return them with room for more classes."""
-        return value.padded(n_classes)
 
     def taken(self, value: Statistics, slots: Array) -> Statistics:
         """Return them for some of the classes only."""
@@ -71,10 +67,10 @@ class PhaseStatistics(Statistics):
     cannot_forget = "this classifier looks at its phases one after the other and cannot forget what was in them."
     cannot_merge = "this classifier looks at its phases one after the other, so two of them cannot be merged."
 
-    closed: Shared = held(Nested("closed", Shared))
-    open: Shared = held(Nested("open", Shared))
-    held_out: Shared = held(Nested("held_out", Shared))
-    rows: Array = held(ByClass("rows", share=0))
+    closed: Shared = declare(Nested("closed", Shared))
+    open: Shared = declare(Nested("open", Shared))
+    held_out: Shared = declare(Nested("held_out", Shared))
+    rows: Array = declare(ByClass("rows", share=0))
     n_closed: int = field(default=0, kw_only=True)
 
     @property

@@ -6,19 +6,20 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aircl.classifiers.linear import LinearClassifier, check_gamma
+from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import PhaseStatistics
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine import Ridge, Space, State, Statistics
 from aircl.engine.backend import Array
+from aircl.engine.calibration import CalibratedSolution
 from aircl.engine.gamma import descend
 from aircl.engine.means import Shared
-from aircl.engine.solve import LinearSolution, solve_ridge
-from aircl.engine.statistics import Stored
+from aircl.engine.memory import Stored
+from aircl.engine.solve import solve_ridge
 from aircl.expansion import RandomReLU
 
 GRID = tuple(10.0**power for power in range(-8, 9))
@@ -87,15 +88,17 @@ class HeldOutRidge:
     """Ridge regression on one-hot labels with the ridge that did best on held-out rows, or a given one."""
 
     gamma: float | str
+    calibrate: bool = False
 
-    def solve(self, state: State, memory: Any = None) -> tuple[LinearSolution, Any]:
+    def solve(self, state: State, memory: Any = None) -> tuple[CalibratedSolution, Any]:
         """Return the weights for what was learned."""
         statistics = state.statistics
         assert isinstance(statistics, HoldingOut)
         total = statistics.total()
-        gamma = self._ridge(statistics, total, state)
-        W = solve_ridge(total.gram(np.ones(total.n_classes)), total.sums.T, gamma)
-        return LinearSolution(W=W.astype(statistics.space.dtype), gamma=gamma), memory
+        rule = Ridge(self._ridge(statistics, total, state), "uniform", "mean", self.calibrate)
+        found = rule.solve(State.empty(total, labels=state.labels))[0]
+        temperature = found.temperature if self.calibrate else None
+        return CalibratedSolution(W=found.W, b=found.b, gamma=found.gamma, temperature=temperature), memory
 
     def _ridge(self, statistics: HoldingOut, total: Shared, state: State) -> float:
         """Return the ridge: given, of the last phase that ended, or chosen from what there is of the first."""
@@ -108,7 +111,7 @@ class HeldOutRidge:
         return chosen
 
 
-class RanPACClassifier(LinearClassifier):
+class RanPACClassifier(RidgeClassifier):
     """RanPAC: a wide random ReLU layer and a ridge regression whose ridge is searched in every phase.
 
     Parameters
@@ -119,7 +122,10 @@ class RanPACClassifier(LinearClassifier):
         open, too. A phase with fewer than 20 such rows leaves the ridge as it was.
     n_components : int or None, default=10000
         Width f of the random layer; None: X is the features.
-    ledger : bool, str or path, default=False
+    calibrate : bool, default=False
+        Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
+        published, without it, there are none.
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of the random layer, whose entries are N(0, 1).
@@ -154,38 +160,30 @@ class RanPACClassifier(LinearClassifier):
     """
 
     takes_tensors: ClassVar[bool] = False
+    _store: ClassVar[type[Statistics]] = HoldingOut
+    _gamma_word = "held-out"
 
     def __init__(
         self,
         gamma: float | str = "held-out",
         *,
         n_components: int | None = 10000,
-        ledger: bool | str | Path = False,
+        calibrate: bool = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         backbone: Any = None,
     ) -> None:
         self.gamma = gamma
         self.n_components = n_components
+        self.calibrate = calibrate
         self.ledger = ledger
         self.random_state = random_state
         self.backbone = backbone
 
-    def _store_type(self) -> type[Statistics]:
-        return HoldingOut
-
     def _rule(self) -> HeldOutRidge:
-        return HeldOutRidge(self.gamma)
+        return HeldOutRidge(self.gamma, bool(self.calibrate))
 
     def _make_expansion(self) -> RandomReLU | None:
         if self.n_components is None:
             return None
         return RandomReLU(self.n_components, init="normal", random_state=self.random_state)
-
-    def _check_parameters(self) -> None:
-        check_gamma(self.gamma, "held-out")
-
-    @property
-    def gamma_(self) -> float | None:
-        """The ridge that is used."""
-        gamma: float | None = self._solution("gamma_").gamma
-        return gamma

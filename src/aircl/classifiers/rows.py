@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,23 @@ from aircl.expansion.tensors import on_cpu
 MIN_KEY_BYTES = 16
 
 
-def read_key(ledger: Any) -> bytes | None:
-    """Return the key that the parameter `ledger` names a file of; None if it names none.
+# What the parameter `ledger` may be: whether there is one, or where its key is; all of them after a merge of several.
+KeepLedger = bool | str | Path | Sequence[str | Path]
 
-    Parameters
-    ----------
-    ledger : bool, str or path
 
-    Returns
-    -------
-    key : bytes of length 32, or None
-    """
+def read_keys(ledger: KeepLedger) -> tuple[bytes, ...]:
+    """Return the keys, of 32 bytes, that the parameter `ledger` names files of; none if it names none."""
     if isinstance(ledger, bool | np.bool_):
-        return None
-    if not isinstance(ledger, str | Path):
-        raise ValueError(f"ledger={ledger!r} is not possible. Use True, False, or the path of a file that holds a key.")
-    path = Path(ledger)
+        return ()
+    files: Any = ledger if isinstance(ledger, list | tuple) else [ledger]
+    if not files or not all(isinstance(path, str | Path) for path in files):
+        raise ValueError(
+            f"ledger={ledger!r} is not possible. Use True, False, or the path of a file that holds a key, or several."
+        )
+    return tuple(_read_key(Path(path)) for path in files)
+
+
+def _read_key(path: Path) -> bytes:
     if not path.is_file():
         raise ValueError(
             f"the key of the ledger, {path}, does not exist or is not a file. Make one of random bytes: "

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from aircl.classifiers.linear import LinearClassifier
+from aircl.classifiers.linear import CalibratedClassifier
+from aircl.classifiers.rows import KeepLedger
 from aircl.engine import State, Statistics
 from aircl.engine.backend import Array
-from aircl.engine.calibration import LinearScores, calibrate_linear
+from aircl.engine.calibration import CalibratedSolution, LinearScores, calibrate_linear
 from aircl.engine.means import Shared
 from aircl.engine.problem import Problem
-from aircl.engine.solve import LinearSolution, solve_ridge
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Discriminants(LinearSolution):
-    """Log densities up to a constant: their softmax is the posterior as it is, at temperature 1."""
-
-    temperature: float = 1.0
+from aircl.engine.solve import solve_ridge
 
 
 @dataclass(frozen=True)
@@ -32,24 +25,24 @@ class Discriminant:
     shrinkage: float
     calibrate: bool = False
 
-    def solve(self, state: State, memory: Any = None) -> tuple[Discriminants, Any]:
+    def solve(self, state: State, memory: Any = None) -> tuple[CalibratedSolution, Any]:
         """Return the discriminant functions."""
         statistics = state.statistics
         assert isinstance(statistics, Shared)
-        means, within = statistics.means, statistics.within_class_covariance(statistics.count)
-        W = solve_ridge((1.0 - self.shrinkage) * within, means.T, self.shrinkage)
+        means, S_w = statistics.means, statistics.within_class_covariance(statistics.count)
+        W = solve_ridge((1.0 - self.shrinkage) * S_w, means.T, self.shrinkage)
         b, backend = -0.5 * (means.T * W).sum(0), statistics.space.backend
-        temperature = 1.0
+        temperature = 1.0  # log densities: their softmax is the posterior as it is
         if self.calibrate:
-            found = calibrate_linear(*self._as_simulated(statistics, within, W, b))
+            found = calibrate_linear(*self._as_simulated(statistics, S_w, W, b))
             b, temperature = b + backend.asarray(found.b), found.temperature
-        return Discriminants(W=backend.cast(W, statistics.space.dtype), b=b, temperature=temperature), memory
+        return CalibratedSolution(W=backend.cast(W, statistics.space.dtype), b=b, temperature=temperature), memory
 
-    def _as_simulated(self, statistics: Shared, within: Array, W: Array, b: Array) -> tuple[Problem, LinearScores]:
+    def _as_simulated(self, statistics: Shared, S_w: Array, W: Array, b: Array) -> tuple[Problem, LinearScores]:
         """Return what new samples are simulated from: m_y is nearer to its own samples by tr(P S) / n_y."""
         backend, count = statistics.space.backend, statistics.count
-        n, C, S_w = float(count.sum()), len(count), backend.symmetric(backend.double(within))
-        trace = backend.trace(solve_ridge((1.0 - self.shrinkage) * within, S_w, self.shrinkage))  # tr(P S_w)
+        n, C, S_w = float(count.sum()), len(count), backend.symmetric(backend.double(S_w))
+        trace = backend.trace(solve_ridge((1.0 - self.shrinkage) * S_w, S_w, self.shrinkage))  # tr(P S_w)
         h = min((1.0 - self.shrinkage) * trace / max(n - C, 1e-9), 1.0 - 1e-6)
         drop = trace * n / max(n - C, 1e-9) / (1.0 - h) / count
         deviation = float(((W.T @ S_w) * W.T).sum(1).mean()) ** 0.5
@@ -57,7 +50,7 @@ class Discriminant:
         return Problem.of(statistics, 1.0 / count, 1.0), linear
 
 
-class SLDAClassifier(LinearClassifier):
+class SLDAClassifier(CalibratedClassifier):
     """SLDA: class means and ONE covariance, both exact on any stream; all classes are equally likely.
 
     Parameters
@@ -66,7 +59,7 @@ class SLDAClassifier(LinearClassifier):
         e in the precision matrix ((1 - e) S + e I)^-1, in [0, 1].
     expansion : transformer, default=None
         Applied to X first.
-    ledger : bool, str or path, default=False
+    ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seed of an expansion that has none of its own.
@@ -104,12 +97,14 @@ class SLDAClassifier(LinearClassifier):
     0.92
     """
 
+    _store: ClassVar[type[Statistics]] = Shared
+
     def __init__(
         self,
         shrinkage: float = 1e-4,
         *,
         expansion: Any = None,
-        ledger: bool | str | Path = False,
+        ledger: KeepLedger = False,
         random_state: Any = None,
         calibrate: bool = False,
         backbone: Any = None,
@@ -121,39 +116,13 @@ class SLDAClassifier(LinearClassifier):
         self.calibrate = calibrate
         self.backbone = backbone
 
-    def _store_type(self) -> type[Statistics]:
-        return Shared
-
     def _rule(self) -> Discriminant:
         return Discriminant(float(self.shrinkage), bool(self.calibrate))
 
     def _check_parameters(self) -> None:
         if not isinstance(self.shrinkage, Real) or not 0 <= self.shrinkage <= 1:
             raise ValueError(f"shrinkage={self.shrinkage!r} is not possible. Use a number from 0 to 1.")
-        if not isinstance(self.calibrate, bool | np.bool_):
-            raise ValueError(f"calibrate={self.calibrate!r} is not possible. Use True or False.")
+        self._check_calibrate()
 
-    @property
-    def intercept_(self) -> Array:
-        """-m_y'P m_y / 2 of every class, shape (C,); with calibrate=True, plus what was found for it."""
-        self._require_learned("intercept_")
-        return self._learned_by_class("b")
-
-    @property
-    def temperature_(self) -> float:
-        """What scores are divided by before the softmax."""
-        temperature: float = self._solution("temperature_").temperature
-        return temperature
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the posterior of equally likely classes: Gaussian ones, or as calibrate=True finds it.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
-
-        Returns
-        -------
-        p : array of shape (n_samples, n_classes)
-        """
-        return self._query(X).predict_proba(X)
+    def _has_probabilities(self) -> bool:
+        return True  # of normal classes, or calibrated

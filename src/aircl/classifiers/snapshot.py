@@ -11,10 +11,12 @@ import numpy as np
 from aircl.classifiers.inputs import check_features
 from aircl.engine.backend import NUMPY, Array, NumpyBackend
 from aircl.engine.learner import Solved
+from aircl.engine.priors import class_priors
 from aircl.engine.state import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
+    from aircl.engine.novelty import Novelty
 
 
 class Snapshot:
@@ -159,26 +161,71 @@ class Snapshot:
         p : array of shape (n_samples, n_classes)
         """
         X = self._solved.inputs.check(X)
-        return self._with_unseen([self._backend.softmax(logits) for logits in self._logits(X)], X, 0.0)
+        return self._with_unseen(list(self._probabilities(X, self._backend.softmax)), X, 0.0)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, *, is_checked: bool = False) -> Array:
         """Return the logarithms of the probabilities, which do not vanish where a probability rounds to 0 or 1.
 
         Parameters
         ----------
         X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+        is_checked : bool, default=False
+            Whether X is known to be an array of finite floats of the right width: the checks of a few rows take longer
+            than their prediction.
 
         Returns
         -------
         log_p : array of shape (n_samples, n_classes)
             -inf for classes not seen yet.
         """
-        X = self._solved.inputs.check(X)
-        return self._with_unseen([self._backend.log_softmax(logits) for logits in self._logits(X)], X, -np.inf)
+        X = X if is_checked else self._solved.inputs.check(X)
+        return self._with_unseen(list(self._probabilities(X, self._backend.log_softmax)), X, -np.inf)
 
-    def _logits(self, X: Any) -> Iterator[Array]:
+    def novelty(self, X: Any, model: Novelty | None = None) -> Array:
+        """Return how unlike anything learned every row is, as the classifier's `novelty` does.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+        model : Novelty, default=None
+            None: that of this solution, made once, as long as it holds the problem that was solved.
+
+        Returns
+        -------
+        share : array of shape (n_samples,), float64
+        """
+        solution, inputs = self.solution, self._solved.inputs
+        model = solution.novelty if model is None else model
+        X = inputs.check(X)
+        blocks = [model.distance(self._backend.to_numpy(part)) for _, part in self._classifier._features(X, inputs)]
+        priors = getattr(self._classifier, "priors", None)
+        weight = class_priors(priors, solution.share, solution.count, self._solved.labels.seen)
+        return model.share(np.concatenate(blocks) if blocks else np.zeros(0), weight)
+
+    def embed(self, X: Any) -> Any:
+        """Return the features that the backbone makes of texts or images; X itself if there is none.
+
+        Parameters
+        ----------
+        X : samples
+
+        Returns
+        -------
+        features : array of shape (n_samples, n_features)
+        """
+        embedder = self._solved.inputs.embedder_
+        return X if embedder is None else embedder.transform(X)
+
+    def _probabilities(self, X: Any, softmax: Callable[[Array], Array]) -> Iterator[Array]:
+        """Yield what a softmax makes of the scores of blocks of rows; the class of the highest score stays first."""
         temperature = self.solution.temperature
-        return (self._backend.double(scores) / temperature for scores in self._scores(X))
+        for scores in self._scores(X):
+            p, best = softmax(self._backend.double(scores) / temperature), scores.argmax(1)
+            first = p.argmax(1)
+            if bool((rounded := first != best).any()):  # two that were next to each other have become equal
+                highest = p[rounded, first[rounded]]
+                p[rounded, best[rounded]] = highest + abs(highest) * np.finfo(np.float64).eps
+            yield p
 
     def _scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores of the seen classes, in ascending order of label, for blocks of rows."""

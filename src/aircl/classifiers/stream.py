@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -23,14 +22,13 @@ from aircl.engine.labels import Labels
 from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.state import BLOCK_BYTES
-from aircl.expansion import AutoBuffer
 from aircl.expansion.tensors import on_cpu
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator):
     """Learns sufficient statistics of a stream; subclasses say which, and what scores follow from them.
 
-    Subclasses bring the constructor, the kind of statistics (`_store_type`) and the rule that makes a solution of them
+    Subclasses bring the constructor, the kind of statistics (`_store`) and the rule that makes a solution of them
     (`_rule`). `partial_fit` only accumulates; the rule is applied when a prediction or a learned attribute is asked
     for, once, until something changes.
 
@@ -47,6 +45,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     """
 
     takes_tensors: ClassVar[bool] = True
+    _store: ClassVar[type[Statistics]]
 
     _learner: Learner
     _declared: Labels  # before the first row
@@ -54,7 +53,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     # -- what subclasses say --
     def _store_type(self) -> type[Statistics]:
         """Return the kind of statistics that is learned."""
-        raise NotImplementedError
+        return self._store
 
     def _rule(self) -> Rule:
         """Return how the statistics become a solution."""
@@ -88,10 +87,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
 
     def _features(self, X: Any, inputs: Inputs) -> Iterator[tuple[slice, Array]]:
         """Yield the rows of X, expanded and dense, in blocks that fit the cache of a small machine."""
-        width: int = max(X.shape[1], getattr(inputs.expansion_, "_n_features_out", 0))
-        if sparse.issparse(X) and isinstance(inputs.expansion_, AutoBuffer):  # what is never dense takes no room
-            width = inputs.expansion_._n_features_out
-        size = max(1, BLOCK_BYTES // (width * X.dtype.itemsize))
+        size = max(1, BLOCK_BYTES // (inputs.dense_width(X) * X.dtype.itemsize))
         for start in range(0, X.shape[0], size):
             part = slice(start, min(start + size, X.shape[0]))
             yield part, inputs.expanded(X[part] if size < X.shape[0] else X)
@@ -180,7 +176,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self : object
         """
         check_is_fitted(self)
-        self._learner.change(State.refreshed)
+        self._learner.change(State.changed)
         self._solution()
         return self
 
@@ -254,9 +250,14 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         return parse_bytes(getattr(self, "memory_limit", None))
 
     # -- what was learned --
-    def _state(self, attribute: str) -> State:
-        """Return the state, or fail as an attribute fails that is not there yet, so that hasattr works."""
-        if not hasattr(self, "_learner"):
+    def _state(self, attribute: str | None, *, is_fitted: bool = False) -> State:
+        """Return the state; or fail as an attribute that is not there yet, so that hasattr works, or as an estimator.
+
+        `is_fitted`: fail also if everything was forgotten.
+        """
+        if not (self._has_learned() if is_fitted else hasattr(self, "_learner")):
+            if attribute is None:
+                check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__} has no {attribute} before it has learned something.")
         return self._learner.state
 
@@ -295,20 +296,20 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     @backbone_.setter
     def backbone_(self, backbone: dict[str, str]) -> None:
         self._state("backbone_")
-        self._learner.change(lambda state: state.with_inputs(state.inputs.with_(backbone_=dict(backbone))))
+        self._learner.change(
+            lambda state: state.changed(new_gamma=False, inputs=state.inputs.with_(backbone_=dict(backbone)))
+        )
 
     @property
     def class_count_(self) -> Array:
         """The sum of sample weights of every class, shape (C,)."""
-        self._require_learned("class_count_")
-        state = self._learner.state
+        state = self._state("class_count_", is_fitted=True)
         return self._by_class(self._backend.asarray(state.count), state.labels)
 
     @property
     def nbytes_(self) -> int:
         """Bytes the statistics take in memory."""
-        self._require_learned("nbytes_")
-        return self._learner.state.nbytes
+        return self._state("nbytes_", is_fitted=True).nbytes
 
     # -- prediction --
     def snapshot(self) -> Snapshot:
@@ -320,7 +321,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         -------
         snapshot : Snapshot
         """
-        self._require_learned(None)
+        self._state(None, is_fitted=True)
         self._check_parameters()
         rule = self._rule()
         solved = self._learner.last(rule)
@@ -333,7 +334,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
 
     def _current(self, attribute: str | None = None) -> Snapshot:
         """Return a predictor of the state as it is now."""
-        self._require_learned(attribute)
+        self._state(attribute, is_fitted=True)
         self._check_parameters()
         return Snapshot(self, self._adjusted(self._learner.solved(self._rule())))
 
@@ -356,7 +357,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self._check_kind(X)
         X = self._inputs().check(X)
         blocks = [features for _, features in self._features(X, state.inputs)]
-        return self._backend.concatenate(blocks) if blocks else np.zeros((0, state.statistics.n_score_features))
+        if not blocks:
+            return self._backend.zeros((0, state.statistics.n_score_features), np.float64)
+        return self._backend.concatenate(blocks)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores xW.
@@ -432,13 +435,6 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is anything to predict with."""
         return self._has_learned()
-
-    def _require_learned(self, attribute: str | None) -> None:
-        """Fail as an attribute fails that is not there yet, so that hasattr works; or as an unfitted estimator does."""
-        if not self._has_learned():
-            if attribute is not None:
-                raise AttributeError(f"{type(self).__name__} has no {attribute} before it has learned something.")
-            check_is_fitted(self)
 
     def _check_kind(self, X: Any) -> None:
         """Refuse tensors where they are not taken."""

@@ -1,4 +1,4 @@
-"""The command line: `aircl learn`, `predict`, `evaluate`, `merge`, `forget`, `info`, one a file.
+"""The command line: `aircl learn`, `predict`, `evaluate`, `merge`, `forget`, `info`, one per file.
 
 What takes long to import is imported inside the commands, so that `aircl --help` answers at once.
 """

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from aircl.cli.console import Reading
+from aircl.cli.ledger import Command, in_options
 
 if TYPE_CHECKING:
-    from aircl.classifiers.analytic import AnalyticClassifier
     from aircl.data.arrays import LabelKind
     from aircl.distributed import Progress
 
@@ -31,7 +34,7 @@ def check_engine(engine: Engine | None, scheduler: str | None, workers: int | No
 
 
 def learn_apart(
-    model: AnalyticClassifier,
+    command: Command,
     reading: Reading,
     kind: LabelKind,
     dtype: str | None,
@@ -45,20 +48,27 @@ def learn_apart(
     from sklearn.base import clone
     from sklearn.frozen import FrozenEstimator
 
-    from aircl.distributed import NothingToLearnError, fit_dask, fit_joblib
+    from aircl.distributed import Known, NothingToLearnError, fit_dask, fit_joblib
     from aircl.distributed.files import file_shards
+    from aircl.engine import LedgerWarning
 
+    model, known = command.model, Known(on_duplicate=command.on_duplicate)
     goes_on = model.__sklearn_is_fitted__()
-    shards = file_shards(reading.sources, kind, str(model._learner.state.statistics.space.dtype) if goes_on else dtype)
+    precision = str(model._learner.state.statistics.space.dtype) if goes_on else dtype
+    shards = file_shards(reading.sources, kind, precision, by_id=command.by_id and model._ledger() is not False)
     learned = model
     if goes_on:
-        if known := [shard.name for shard in shards if shard.id in model._learner.state.lineage]:
-            raise ValueError(f"{known[0]} is in the model already, and would be counted twice. Leave it out.")
+        state = model._learner.state
+        known = replace(known, ledger=state.ledger)
+        if state.ledger is not None:  # which knows better than by the file what was learned
+            shards = [replace(shard, id=uuid.uuid4().hex) for shard in shards]
+        elif twice := [shard.name for shard in shards if shard.id in state.lineage]:
+            raise ValueError(f"{twice[0]} is in the model already, and would be counted twice. Leave it out.")
         learned = clone(model)
         if model.expansion_ is not None:
             learned.set_params(expansion=FrozenEstimator(model.expansion_))
-    options: dict[str, Any] = {"parts": parts, "batch_size": batch}
-    with _progress(reading, len(shards)) as progress:
+    options: dict[str, Any] = {"parts": parts, "batch_size": batch, "known": known}
+    with _progress(reading, len(shards)) as progress, in_options():
         try:
             if engine == "dask":
                 fit_dask(learned, shards, workers=scheduler or workers, progress=progress, **options)
@@ -71,7 +81,8 @@ def learn_apart(
     if learned is not model:
         if hasattr(model, "backbone_"):
             learned.backbone_ = model.backbone_
-        model.merge(learned)
+        with warnings.catch_warnings(action="ignore", category=LedgerWarning):  # it was looked up in all ledgers
+            model.merge(learned)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aircl.cli.console import Reading, print_json, print_rich, reports_problems, say
-from aircl.cli.modelfile import label_kind, load_fitted, set_priors, take_backbone, take_feature_names, whole
+from aircl.cli.modelfile import load_fitted, set_priors, whole
 from aircl.cli.options import (
     BATCH_ROWS,
     BatchRows,
@@ -23,7 +23,7 @@ from aircl.cli.options import (
     Quiet,
     Text,
 )
-from aircl.cli.sources import Asked, open_sources
+from aircl.cli.sources import Asked, open_rows
 from aircl.storage.text import visible
 
 if TYPE_CHECKING:
@@ -85,16 +85,11 @@ def evaluate(
     """
     import numpy as np
 
-    from aircl.data.arrays import agree_on_labels
-
     classifier = load_fitted(model)
     set_priors(classifier, priors)
-    names = take_feature_names(classifier)
-    asked = Asked(label, features, None, id_, tuple(text or ()), image, names)
-    sources = open_sources(files, asked, classifier, device=device).sources
-    take_backbone(classifier)
-    kind = agree_on_labels(sources, label_kind(classifier))
-    reading = Reading(sources, quiet)
+    asked = Asked(label, features, None, id_, tuple(text or ()), image)
+    opened = open_rows(files, asked, classifier, device=device)
+    reading = Reading(opened.sources, quiet)
     expected = expected_recalls(classifier)
     counts = dict(zip(classifier.classes_.tolist(), classifier.class_count_.tolist(), strict=True))
     scores: dict[Any, ClassScore] = {}
@@ -108,7 +103,7 @@ def evaluate(
             score.rows += n
             score.correct += hits
 
-    reading.feed(use, batch, kind)
+    reading.feed(use, batch, opened.kind)
     if not scores:
         raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to evaluate.")
     by_label = sorted(scores.values(), key=lambda score: score.label)
@@ -124,11 +119,17 @@ def evaluate(
 
 
 def expected_recalls(classifier: AnalyticClassifier) -> dict[Any, float]:
-    """Return the recall that a model expects of each class; nothing if it is not calibrated, or knows no scatter."""
-    if not classifier.calibrate:
+    """Return the recall that a model expects of each class; nothing if it is not calibrated, or knows no scatter.
+
+    Of more than 1024 classes, those that were not simulated have the mean of those that were.
+    """
+    if not getattr(classifier, "calibrate", False):
         return {}
-    recalls = zip(classifier.classes_.tolist(), classifier.expected_accuracy().per_class.tolist(), strict=True)
-    return {label: recall for label, recall in recalls if recall == recall}
+    found = classifier.expected_accuracy()
+    if found.overall != found.overall:
+        return {}
+    learned = zip(classifier.classes_.tolist(), classifier.class_count_.tolist(), found.per_class.tolist(), strict=True)
+    return {label: recall if recall == recall else found.overall for label, count, recall in learned if count > 0.0}
 
 
 def summarise(scores: Sequence[ClassScore]) -> dict[str, Any]:

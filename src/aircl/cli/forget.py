@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,11 +13,8 @@ from aircl.cli.modelfile import (
     check_model_output,
     give_backbone,
     give_feature_names,
-    label_kind,
     load_fitted,
     row_count,
-    take_backbone,
-    take_feature_names,
     write_model,
 )
 from aircl.cli.options import (
@@ -38,8 +34,7 @@ from aircl.cli.options import (
     Text,
 )
 from aircl.cli.provenance import Note, record
-from aircl.cli.sources import Asked, input_paths, open_sources
-from aircl.storage.writing import check_output
+from aircl.cli.sources import Asked, open_rows
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -81,9 +76,12 @@ def forget(
         if classes:
             classifier.forget(classes=[to_label(classifier, text) for text in classes])
         else:
-            names = take_feature_names(classifier)
-            asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
-            forget_rows(classifier, files or [], asked, output, batch, quiet, device)
+            asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image)
+            opened = open_rows(files or [], asked, classifier, output=output, device=device)
+            command = Command(classifier, opened.columns.get("id") is not None)
+            Reading(opened.sources, quiet).feed(command.forget, batch, opened.kind)
+            give_feature_names(classifier, opened.names)
+            give_backbone(classifier, opened)
         record(classifier, "forgot", note=note, rows=before - row_count(classifier))
         write_model(classifier, output)
     left = row_count(classifier)
@@ -96,28 +94,6 @@ def forget(
             f"Forgot {before - left:,.10g} rows; {left:,.10g} rows of {len(classifier.classes_)} classes are left, "
             f"in {output}."
         )
-
-
-def forget_rows(
-    classifier: AnalyticClassifier,
-    files: list[str],
-    asked: Asked,
-    output: Path,
-    batch: int,
-    quiet: bool,
-    device: str | None,
-) -> None:
-    """Forget the rows of files."""
-    from aircl.data.arrays import agree_on_labels
-
-    opened = open_sources(files, asked, classifier, device=device)
-    check_output(output, inputs=input_paths(files, opened.sources))
-    take_backbone(classifier)
-    kind = agree_on_labels(opened.sources, label_kind(classifier))
-
-    Reading(opened.sources, quiet).feed(Command(classifier, opened.columns.get("id") is not None).forget, batch, kind)
-    give_feature_names(classifier, asked.names)
-    give_backbone(classifier, opened)
 
 
 def to_label(classifier: AnalyticClassifier, text: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aircl.cli.console import print_json, print_rich, reports_problems
-from aircl.cli.modelfile import load_model, row_count, whole
+from aircl.cli.modelfile import chosen_gamma, load_model, row_count, whole
 from aircl.cli.options import Json, ModelPath
 from aircl.cli.pictures import write_figure
 from aircl.cli.provenance import facts
@@ -52,15 +52,17 @@ def info(
 def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str, Any]:
     """Return everything about a model that is worth knowing, as JSON would hold it."""
     learned = header["learned"] or {}
-    fitted = classifier.__sklearn_is_fitted__()
-    weighting = header["parameters"].get("weighting", classifier.weighting)
+    fitted, priors = classifier.__sklearn_is_fitted__(), getattr(classifier, "priors", None)
     contents: dict[str, Any] = {
         "class": header["class"],
         "format": header["format"],
-        "store": classifier.store,
-        "weighting": weighting,
-        "scale": classifier.scale,
-        "gamma": {"parameter": classifier.gamma, "value": float(classifier.gamma_) if fitted else None},
+        "store": classifier._store_type().name,
+        "weighting": header["parameters"].get("weighting", getattr(classifier, "weighting", None)),
+        "scale": getattr(classifier, "scale", None),
+        "gamma": {
+            "parameter": getattr(classifier, "gamma", None),
+            "value": chosen_gamma(classifier) if fitted else None,
+        },
         "dtype": learned.get("dtype"),
         "features": learned.get("n_features_in"),
         "feature_names": learned.get("feature_names_in"),
@@ -69,16 +71,17 @@ def describe(header: dict[str, Any], classifier: AnalyticClassifier) -> dict[str
         "bytes": int(classifier.nbytes_) if fitted else 0,
         "lineage": len(learned.get("lineage", ())),
         "rows": row_count(classifier),
-        "priors": dict(classifier.priors) if isinstance(classifier.priors, Mapping) else classifier.priors,
+        "priors": dict(priors) if isinstance(priors, Mapping) else priors,
         "expected": None,
         "ledger": _ledger(classifier),
         "history": learned.get("history") or [],
         "classes": [],
     }
-    if fitted and classifier.calibrate:
+    if fitted and getattr(classifier, "calibrate", False):
         contents["expected"] = expected(classifier)
     if fitted:
-        columns = (classifier.classes_, classifier.class_count_, classifier.class_weight_)
+        count = classifier.class_count_
+        columns = (classifier.classes_, count, getattr(classifier, "class_weight_", 0 * count + 1))
         contents["classes"] = [
             {"label": label, "count": whole(count), "weight": weight}
             for label, count, weight in zip(*(column.tolist() for column in columns), strict=True)
@@ -152,9 +155,10 @@ def expected_tables(found: dict[str, Any] | None) -> list[Any]:
 
 def draw_gamma(classifier: AnalyticClassifier, path: Path) -> None:
     """Write a figure of the criterion that gamma was chosen by."""
-    if classifier.gamma != "auto" or not classifier.__sklearn_is_fitted__():
+    gamma = getattr(classifier, "gamma", None)
+    if gamma != "auto" or not classifier.__sklearn_is_fitted__():
         raise ValueError(
-            f"there is no choice of gamma to draw: gamma={classifier.gamma!r}, "
+            f"there is no choice of gamma to draw: gamma={gamma!r}, "
             f"{'' if classifier.__sklearn_is_fitted__() else 'nothing '}learned. --plot is for --gamma auto."
         )
     from matplotlib.figure import Figure
@@ -182,6 +186,12 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
         for key in (ledger or {"keys": ()})["keys"]
     )
     chosen = "not chosen yet" if gamma["value"] is None else f"{gamma['value']:.4g}"
+    chosen += " (auto)" if gamma["parameter"] == "auto" else ""
+    weighed = [
+        ("weighting", f"{contents['weighting']}, scale {contents['scale']}"),
+        ("priors", "by label" if isinstance(contents["priors"], dict) else contents["priors"] or "as weighted"),
+    ]
+    weighed = [] if contents["weighting"] is None else weighed
     expects = []
     if contents["expected"] is not None:
         expects = [("expected", f"{100 * contents['expected']['accuracy']:.1f} % of new rows are right")]
@@ -190,9 +200,8 @@ def _facts(path: str, contents: dict[str, Any]) -> list[tuple[str, str]]:
         ("class", f"{contents['class']} (format {contents['format']})"),
         ("store", f"{contents['store']}, {contents['dtype'] or 'empty'}, {size_of(contents['bytes'])}"),
         ("features", features),
-        ("gamma", chosen + (" (auto)" if gamma["parameter"] == "auto" else "")),
-        ("weighting", f"{contents['weighting']}, scale {contents['scale']}"),
-        ("priors", "by label" if isinstance(contents["priors"], dict) else contents["priors"] or "as weighted"),
+        *([] if gamma["parameter"] is None else [("gamma", chosen)]),
+        *weighed,
         *expects,
         ("rows", f"{contents['rows']:,.10g} of {len(contents['classes'])} classes"),
         ("lineage", f"{contents['lineage']} learner{'s' * (contents['lineage'] != 1)}"),

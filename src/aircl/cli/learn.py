@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from aircl.cli.console import Reading, print_json, reports_problems
+from aircl.cli.console import Reading, print_json, reports_problems, say
 from aircl.cli.engines import Engine, check_engine, learn_apart
 from aircl.cli.ledger import Command, LedgerKey, OnDuplicate, read_rows, use_key
 from aircl.cli.ledger import check_usage as check_ledger_usage
 from aircl.cli.modelfile import (
     changing,
     check_model_output,
+    chosen_gamma,
     give_backbone,
     give_feature_names,
-    label_kind,
     load_model,
     read_priors,
     set_priors,
-    take_backbone,
-    take_feature_names,
     write_model,
 )
 from aircl.cli.options import (
@@ -41,8 +39,7 @@ from aircl.cli.options import (
     Text,
 )
 from aircl.cli.provenance import Note, files_read, record
-from aircl.cli.sources import Asked, input_paths, open_sources, weight_files
-from aircl.storage.writing import check_output
+from aircl.cli.sources import Asked, open_rows
 
 if TYPE_CHECKING:
     from aircl.classifiers.analytic import AnalyticClassifier
@@ -179,7 +176,7 @@ def learn(
             metavar="N",
             min=1,
             help="Runs of consecutive files that the work is divided into; the last bits of the model depend on it.",
-            show_default="64, or one a file",
+            show_default="64, or one per file",
         ),
     ] = None,
     statistics_only: Annotated[
@@ -209,7 +206,7 @@ def learn(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     width = width_or_word(expand)
-    check_ledger_usage(ledger, ledger_key, on_duplicate, replaced, engine)
+    check_ledger_usage(on_duplicate, replaced, engine)
     if append is None:
         check_usage(method, settings, width, seed)
     elif fixed := sorted({*settings, *_given(method=method, expand=expand, seed=seed, dtype=dtype)} - {"memory_limit"}):
@@ -222,24 +219,19 @@ def learn(
     check_engine(engine, scheduler, workers, parts)
     check_model_output(output, json)
 
-    from aircl.data.arrays import agree_on_labels
-
     with changing(output, [] if append is None else [append], quiet):
         model = new_model(method, settings, width, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
         use_key(model, ledger, ledger_key)
         is_new = not model.__sklearn_is_fitted__()
-        names = take_feature_names(model)
-        asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image, names)
-        opened = open_sources(files, asked, model, backbone=backbone, device=device, quiet=quiet)
-        sources = opened.sources
-        check_output(output, inputs=[*input_paths(files, sources), *weight_files(backbone)])
-        old = open_sources(replaced, asked, model, backbone=backbone, device=device).sources if replaced else []
-        take_backbone(model)
+        asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image)
+        opened = open_rows(
+            files, asked, model, output=output, backbone=backbone, device=device, replaced=replaced, quiet=quiet
+        )
+        sources, kind, names, old = opened.sources, opened.kind, opened.names, opened.replaced
+        assert kind is not None
         reading = Reading(sources, quiet)
-        kind = agree_on_labels(sources, label_kind(model))
-
         by_id = opened.columns.get("id") is not None
         command = Command(model, by_id, on_duplicate, read_rows(old, batch, kind) if old else None)
 
@@ -249,7 +241,7 @@ def learn(
         if engine is None:
             reading.feed(use, batch, kind)
         else:
-            learn_apart(model, reading, kind, dtype, batch, engine, scheduler, workers, parts)
+            learn_apart(command, reading, kind, dtype, batch, engine, scheduler, workers, parts)
         if not reading.rows and not statistics_only:
             raise ValueError(f"no rows in {', '.join(files)}, so there is nothing to learn.")
         model.end_phase()
@@ -266,7 +258,9 @@ def learn(
         else:
             write_model(model, output)
     n_classes, width = len(getattr(model, "classes_", ())), getattr(model, "n_features_in_", None)
-    gamma_ = None if statistics_only else float(model.gamma_ if model.gamma == "auto" else model.gamma)
+    gamma_ = None if statistics_only else chosen_gamma(model)
+    if n_classes == 1 and not (quiet or statistics_only):
+        say(f"Note: there is one class, {model.classes_[0]!s:.40}: until there is another, it is every prediction.")
     if json:
         print_json(
             {
@@ -280,9 +274,9 @@ def learn(
                 **({} if (known := command.known(reading.rows)) is None else {"known": known}),
             }
         )
-    chosen = "statistics only" if gamma_ is None else f"gamma {gamma_:.3g}"
+    chosen = ", statistics only" if statistics_only else "" if gamma_ is None else f", gamma {gamma_:.3g}"
     said_known = f", {known:,} of them known before" if (known := command.known(reading.rows)) else ""
-    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features, {chosen}{said_known}, in {output}")
+    reading.finish("Learned", f": {n_classes} classes, {width or 'no'} features{chosen}{said_known}, in {output}")
 
 
 def width_or_word(text: str | None) -> str | int | None:

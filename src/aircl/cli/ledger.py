@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,11 +27,12 @@ OnDuplicate = Annotated[
     ),
 ]
 LedgerKey = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--ledger-key",
         metavar="FILE",
-        help="The key of the ledger, at least 16 random bytes, which stays out of the model.",
+        help="The key of the ledger, at least 16 random bytes, which stays out of the model; after a merge of models "
+        "of two keys, both.",
         show_default="drawn, and in the model",
     ),
 ]
@@ -75,7 +76,7 @@ class Command:
             return
         raw = part.X if part.raw is None else part.raw  # a row is what was read, whatever precision it is learned in
         naming = Naming(part.ids if self.by_id else None, self.on_duplicate, self.replaced, self.since, raw)
-        with _in_options():
+        with in_options():
             learn(self.model, X, part.y, None, part.weight, naming)
 
     def forget(self, part: Batch) -> None:
@@ -95,39 +96,40 @@ class Command:
 
 
 @contextmanager
-def _in_options() -> Iterator[None]:
+def in_options() -> Iterator[None]:
     """Say what to do in the words of the command line."""
     from aircl.engine import LedgerError
+    from aircl.storage.errors import InputError
 
     try:
         yield
-    except LedgerError as error:
+    except (LedgerError, InputError) as error:
         text = str(error).replace('on_duplicate="skip"', "--on-duplicate skip")
-        raise LedgerError(text) from error
+        raise type(error)(text) from error
 
 
-def check_usage(
-    ledger: bool, key: Path | None, on_duplicate: str | None, replaced: list[str] | None, engine: str | None
-) -> None:
+def check_usage(on_duplicate: str | None, replaced: list[str] | None, engine: str | None) -> None:
     """Refuse options that contradict each other."""
-    if engine is not None and (ledger or key is not None):
-        raise typer.BadParameter("a ledger is kept by one process: leave it out.", param_hint="--engine")
+    if engine is not None and on_duplicate == "replace":
+        raise typer.BadParameter(
+            "old rows are taken out by one process: leave --engine out.", param_hint="--on-duplicate replace"
+        )
     if replaced and on_duplicate != "replace":
         raise typer.BadParameter("it has the old rows for --on-duplicate replace.", param_hint="--replaced")
 
 
-def use_key(model: AnalyticClassifier, ledger: bool, key: Path | None) -> None:
+def use_key(model: AnalyticClassifier, ledger: bool, keys: list[Path] | None) -> None:
     """Give a model that was read the key of its ledger, or refuse a ledger where rows were learned without."""
     from aircl.classifiers.duplicates import check_ledger
 
-    if key is not None:
-        model.set_params(ledger=key)
+    if keys:
+        model.set_params(ledger=keys)
     elif ledger and model._ledger() is False:
         model.set_params(ledger=True)
     check_ledger(model)
 
 
-def read_rows(sources: list[Source], batch: int, kind: LabelKind) -> dict[str, Any]:
+def read_rows(sources: Sequence[Source], batch: int, kind: LabelKind) -> dict[str, Any]:
     """Return all rows of some files, which are to be replaced."""
     import numpy as np
 

@@ -82,7 +82,7 @@ def inputs_of(model: Any) -> Any:
 def change_inputs(model: Any, change: Callable[[Any], Any]) -> None:
     """Note something else about the rows of a model or an export, if it has seen some."""
     if hasattr(model, "_learner"):
-        model._learner.change(lambda state: state.with_inputs(change(state.inputs)))
+        model._learner.change(lambda state: state.changed(new_gamma=False, inputs=change(state.inputs)))
     elif hasattr(model, "_solved"):  # an export, which nobody else has
         model._solved = replace(model._solved, inputs=change(model._solved.inputs))
 
@@ -157,8 +157,15 @@ def changing(output: Path, models: Sequence[Path], quiet: bool) -> Iterator[None
         yield
 
 
+def chosen_gamma(model: AnalyticClassifier) -> float | None:
+    """Return the ridge that a fitted model solves with; None if it has none."""
+    given = getattr(model, "gamma", None)
+    chosen = model.gamma_ if given == "auto" else given
+    return None if chosen is None else float(chosen)
+
+
 def write_model(model: AnalyticClassifier, path: Path) -> None:
     """Write a model atomically, its gamma chosen, so that whoever loads it need not choose again."""
-    if model.__sklearn_is_fitted__() and model.gamma == "auto":
+    if model.__sklearn_is_fitted__() and getattr(model, "gamma", None) == "auto":
         model.refresh()
     model.save(path)

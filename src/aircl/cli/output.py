@@ -119,6 +119,11 @@ class Lines(Predictions):
         else:
             sys.stdout.writelines(f"{self._show(value)}\n" for value in cells[0].tolist())
 
+    def __exit__(self, *problem: Any) -> None:
+        if problem[0] is None:
+            sys.stdout.flush()  # what is said afterwards, on stderr, is read afterwards, and true
+        super().__exit__(*problem)
+
 
 class CsvFile(Predictions):
     """A csv file."""

@@ -10,7 +10,7 @@ import typer
 
 from aircl.cli.console import Reading, reports_problems, say
 from aircl.cli.export import load_predictor
-from aircl.cli.modelfile import label_kind, set_priors, take_backbone, take_feature_names
+from aircl.cli.modelfile import set_priors
 from aircl.cli.options import (
     BATCH_ROWS,
     FILES_HELP,
@@ -24,11 +24,24 @@ from aircl.cli.options import (
     Text,
 )
 from aircl.cli.served import ServedModel
-from aircl.cli.sources import Asked, input_paths, open_sources
+from aircl.cli.sources import Asked, open_rows
 from aircl.storage.writing import check_output, is_stdout
 
 if TYPE_CHECKING:
     from aircl.data.arrays import Batch
+
+
+def check_answers(path: Path, classifier: Any, decides: bool, proba: bool) -> None:
+    """Refuse what a classifier cannot tell beside a label, before anything is written."""
+    from aircl.classifiers.export import ExportedSolution
+
+    solution: Any = getattr(classifier, "solution", None)
+    is_export = isinstance(solution, ExportedSolution)
+    if decides and not hasattr(classifier, "decide"):
+        what, advice = ("an export", " Use the model itself.") if is_export else (f"a {type(classifier).__name__}", "")
+        raise ValueError(f"{path} is {what}, which takes no --confidence, --novelty or --priors.{advice}")
+    if proba and (solution.given_temperature is None if is_export else not hasattr(classifier, "predict_proba")):
+        raise ValueError(f"{path} has scores but no probabilities: leave out --proba and --top.")
 
 
 @reports_problems
@@ -90,7 +103,6 @@ def predict(
         raise typer.BadParameter("say which files to predict.", param_hint="FILES")
     from aircl.cli.answers import Answers
     from aircl.cli.output import OUTPUTS, Columns, Lines, Predictions
-    from aircl.data.arrays import agree_on_labels
 
     if output is not None and is_stdout(output):
         output = None
@@ -99,20 +111,16 @@ def predict(
     if output is not None:
         check_output(output, inputs=[model])
     classifier: Any = load_predictor(model) if server is None else ServedModel(server, token)
-    if not hasattr(classifier, "decide") and (confidence, novelty, priors) != (None, None, None):
-        what = f"{model} is an export" if server is None else "a service answers by itself"
-        raise ValueError(f"{what}, which takes no --confidence, --novelty or --priors. Use the model itself.")
+    if server is not None and priors is not None:
+        raise ValueError("a service has priors of its own, and takes no --priors. Use the model itself.")
+    check_answers(model, classifier, (confidence, novelty, priors) != (None, None, None), proba or bool(top))
     set_priors(classifier, priors)
     if confidence is not None and not classifier.calibrate:
         classifier.set_params(calibrate=True)  # otherwise there is no probability to believe
-    asked = Asked(label, features, None, id_, tuple(text or ()), image, take_feature_names(classifier), labelled=False)
-    opened = open_sources(files, asked, classifier, device=device)
-    sources = opened.sources
-    if output is not None:
-        check_output(output, inputs=input_paths(files, sources))
-    take_backbone(classifier)
-    kind = None if label is None else agree_on_labels(sources, label_kind(classifier))
-    reading = Reading(sources, quiet)
+    asked = Asked(label, features, None, id_, tuple(text or ()), image, labelled=False)
+    opened = open_rows(files, asked, classifier, output=output, device=device)
+    sends_raw = server is not None and opened.backbone is not None
+    reading = Reading(opened.sources, quiet)
     correct = 0
     classes = classifier.classes_
     answers = Answers(classifier, confidence, novelty, top)
@@ -121,12 +129,13 @@ def predict(
 
     def use(part: Batch) -> None:
         nonlocal correct
-        prediction, more = answers.of(part.X)
+        X = part.raw if sends_raw else part.X
+        prediction, more = answers.of(X)
         correct += 0 if part.y is None else int((prediction == part.y).sum())
-        writer.write(prediction, part.y, classifier.predict_proba(part.X) if proba else None, part.ids, more)
+        writer.write(prediction, part.y, classifier.predict_proba(X) if proba else None, part.ids, more)
 
     with writer:
-        reading.feed(use, batch, kind, show=output is not None or not sys.stdout.isatty())
+        reading.feed(use, batch, opened.kind, show=output is not None or not sys.stdout.isatty())
     if writer.changed and not quiet:
         say(f"Note: {writer.changed:,} cells begin with = + - @ and have a ' in front, unless --raw is given.")
     where = "" if output is None else f", in {output}"

@@ -182,15 +182,13 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     from rich.console import Console, Group
     from rich.text import Text
 
-    from aircl.report.formats import LEGEND
-
     width = Console().width if sys.stdout.isatty() else None
     parts: list[Text | Table] = []
     for comparison in comparisons:
         kind = "class-balanced" if comparison.balanced else "per sample"
         parts += [Text(visible(f"{comparison.experiment.title} ({kind})"), style="bold"), make_table(comparison, width)]
         parts += [Text(visible(f"{line.method.name}: {line.note}")) for line in comparison.lines if line.note]
-        parts += [Text(LEGEND)] if comparison.has_ties else []
+        parts += [Text(comparison.legend)] if comparison.legend else []
         parts += [Text(visible(remark)) for remark in comparison.experiment.remarks]
         notes = comparison.experiment.all_notes
         parts += [Text(visible(f"{name}: {' '.join(own)}")) for name, own in notes.items()]
@@ -245,6 +243,8 @@ def _draw(comparison: Comparison, left_out: set[str]) -> Table:
             table.add_column(Text(f"{metric} %\n{whose}"), justify="right", style="italic")
     styles = {0: "", 1: "bold", 2: "underline"}
     for line in comparison.lines:
+        if not line.method.jobs and not published:
+            continue
         cells = [Text(visible(line.method.label))]
         for column in columns:
             cell = line.cells.get(column.key)

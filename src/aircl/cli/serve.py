@@ -13,6 +13,15 @@ from aircl.cli.modelfile import load_model
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens",
+        metavar="FILE",
+        help="Who may do what: names, scopes and hashes that `aircl token` writes.",
+        show_default="tokens.json in DIR",
+    ),
+]
 ServiceDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of the service.")]
 
 
@@ -31,7 +40,7 @@ def serve(
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --init: what makes features of texts, such as wordllama."),
+        typer.Option(metavar="NAME", help="With --init: what makes features of texts or images, such as wordllama."),
     ] = None,
     ledger: Annotated[
         bool, typer.Option("--ledger", help="With --init: keep a hash of every row, which makes /correct possible.")
@@ -41,10 +50,7 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Where to listen; elsewhere needs tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="0: one that is free.")] = 8000,
-    tokens: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Who may do what; see `aircl token`.", show_default="tokens.json in DIR"),
-    ] = None,
+    tokens: TokenFile = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Only answer, beside the process that learns.")
     ] = False,
@@ -52,11 +58,24 @@ def serve(
     no_journal: Annotated[
         bool, typer.Option("--no-journal", help="Write no rows to the disk: answers wait for a checkpoint.")
     ] = False,
+    keep_rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="Keep rows that have ids, encrypted by the key in this file: they can be corrected and forgotten by "
+            "their ids alone.",
+            show_default="no row is kept",
+        ),
+    ] = None,
+    drop_rows: Annotated[bool, typer.Option("--drop-rows", help="Remove rows that were kept before.")] = False,
     checkpoint_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows between two checkpoints.")] = 20_000,
     checkpoint_seconds: Annotated[float, typer.Option(metavar="T", min=0, help="Seconds until a checkpoint.")] = 60.0,
     keep_versions: Annotated[int, typer.Option(metavar="K", min=1, help="Checkpoints to roll back to.")] = 10,
     max_body: Annotated[int, typer.Option(metavar="BYTES", min=1, help="Largest request.")] = 32 * 2**20,
     max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Most rows of a request.")] = 10_000,
+    max_pixels: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Most pixels of the images of a request, together.")
+    ] = 50_000_000,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged to stderr, as JSON lines.")] = "info",
 ) -> None:
     """Serve a model that goes on learning. What it has answered for survives a kill of the process.
@@ -65,6 +84,11 @@ def serve(
     """
     if follow and not read_only:
         raise typer.BadParameter("only who does not learn can follow: add --read-only.", param_hint="--follow")
+    if keep_rows is not None and (no_journal or read_only or drop_rows):
+        raise typer.BadParameter(
+            "it writes rows: leave --no-journal, --read-only and --drop-rows away.", param_hint="--keep-rows"
+        )
+    ledger = ledger or (init and model is None and keep_rows is not None)  # rows are kept by their ids
     settings = {"store": store, "backbone": backbone, "ledger": ledger or None}
     settings = {name: value for name, value in settings.items() if value is not None}
     if not init and (model is not None or settings or expand is not None or dtype is not None):
@@ -79,12 +103,18 @@ def serve(
         from aircl.serve.run import run
     except ImportError as error:
         raise ValueError(f"{error.name} is not installed: pip install 'aircl[serve]'.") from error
+    from aircl.serve.kept import Cipher
     from aircl.serve.settings import Settings
     from aircl.serve.tokens import FILE
     from aircl.serve.versions import Directory
 
-    place = Directory(directory)
+    place, cipher = Directory(directory), None if keep_rows is None else Cipher.of_file(keep_rows)
     if init and not place.exists():
+        if backbone is not None:
+            from aircl.backbones.catalogue import create_backbone, needs_example
+
+            if not needs_example(backbone):
+                create_backbone(backbone)  # what is not known or not installed is told now, not to the first who learns
         begun = new_model(None, settings, expand, None) if model is None else load_model(model)
         place.make(begun, dtype or "float64")
     tokens = directory / FILE if tokens is None else tokens
@@ -98,7 +128,8 @@ def serve(
         place,
         Settings(
             checkpoint_rows=checkpoint_rows, checkpoint_seconds=checkpoint_seconds, keep_versions=keep_versions,
-            journal=not no_journal, max_body=max_body, max_rows=max_rows,
+            journal=not no_journal, cipher=cipher, drop_rows=drop_rows,
+            max_body=max_body, max_rows=max_rows, max_pixels=max_pixels,
         ),
         host=host, port=port, tokens=tokens, read_only=read_only, follow=follow, log_level=log_level, ready=ready,
     )  # fmt: skip
@@ -115,15 +146,17 @@ def token(
     remove: Annotated[
         bool, typer.Option("--remove", help="Take it back: a running service refuses it at once.")
     ] = False,
+    tokens: TokenFile = None,
 ) -> None:
     """Make a token for a service, and print it: the directory keeps only a hash of it."""
     from aircl.serve.tokens import FILE, SCOPES, add_token, remove_token
 
     if unknown := [name for name in scope or () if name not in SCOPES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(SCOPES)}.", param_hint="--scope")
-    if remove:
-        remove_token(directory / FILE, name)
-        return
-    if not directory.is_dir():
+    if tokens is None and not directory.is_dir():
         raise ValueError(f"{directory} does not exist. Make it: aircl serve {directory} --init.")
-    typer.echo(add_token(directory / FILE, name, tuple(scope or ["predict"])))
+    file = directory / FILE if tokens is None else tokens
+    if remove:
+        remove_token(file, name)
+    else:
+        typer.echo(add_token(file, name, tuple(scope or ["predict"])))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from aircl.cli.console import say
-from aircl.cli.modelfile import inputs_of
+from aircl.cli.modelfile import inputs_of, label_kind, take_backbone, take_feature_names
+from aircl.storage.writing import check_output
 
 if TYPE_CHECKING:
     from aircl.classifiers.stream import StreamClassifier
-    from aircl.data.arrays import Source
+    from aircl.data.arrays import LabelKind, Source
     from aircl.data.arrays.generated import GeneratedSource
     from aircl.data.arrays.tables import Table
     from aircl.raw.columns import Columns
@@ -62,12 +63,64 @@ class Opened:
         What the model should remember.
     id_name : str or None
         What the ids of the rows are called.
+    kind : {"integers", "strings", "booleans"} or None
+        What labels are read as.
+    names : tuple of str or None
+        What the model calls its features.
+    replaced : tuple of Source
+        Old rows.
     """
 
     sources: list[Source]
     backbone: FrozenBackbone | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     id_name: str | None = None
+    kind: LabelKind | None = None
+    names: tuple[str, ...] | None = None
+    replaced: tuple[Source, ...] = ()
+
+
+def open_rows(
+    files: list[str],
+    asked: Asked,
+    model: StreamClassifier,
+    *,
+    output: Path | None = None,
+    backbone: str | None = None,
+    device: str | None = None,
+    replaced: list[str] | None = None,
+    quiet: bool = True,
+) -> Opened:
+    """Open what a command reads for a model, which from then on takes rows of numbers without names.
+
+    Parameters
+    ----------
+    files : list of str
+    asked : Asked
+        Without names: they are the model's.
+    model : StreamClassifier
+    output : Path or None
+        What must be none of the files.
+    backbone, device, quiet
+        See `open_sources`.
+    replaced : list of str or None
+        Files of old rows, of the same columns.
+
+    Returns
+    -------
+    opened : Opened
+    """
+    from aircl.data.arrays import agree_on_labels
+
+    asked = replace(asked, names=take_feature_names(model))
+    opened = open_sources(files, asked, model, backbone=backbone, device=device, quiet=quiet)
+    if output is not None:
+        check_output(output, inputs=[*input_paths(files, opened.sources), *weight_files(backbone)])
+    old = open_sources(replaced, asked, model, backbone=backbone, device=device).sources if replaced else []
+    take_backbone(model)
+    reads_labels = asked.labelled or asked.label is not None
+    kind = agree_on_labels(opened.sources, label_kind(model)) if reads_labels else None
+    return replace(opened, kind=kind, names=asked.names, replaced=tuple(old))
 
 
 def open_sources(
@@ -134,6 +187,7 @@ class _Opening:
             asked = replace(asked, text=tuple(known.get("text", ())), image=known.get("image"))
         self.asked, self.backbone, self.device, self.quiet = asked, backbone, device, quiet
         self.frozen: FrozenBackbone | None = None
+        self.is_remote = self.is_raw and getattr(model, "is_remote", False)
 
     def open(
         self, folders: list[Path], images: list[Path], paths: list[Path], functions: list[GeneratedSource]
@@ -142,6 +196,8 @@ class _Opening:
         from aircl.data.arrays import DataError
 
         tables = self._tables(paths)
+        if self.n_features is not None and not self.is_raw and self.noted is None:
+            self._check_numbers(tables)
         is_raw = bool(folders or images or self.asked.text or self.asked.image or self.is_raw)
         raw_functions = [source for source in functions if source.first is not None]
         if not is_raw and not raw_functions:
@@ -172,11 +228,14 @@ class _Opening:
     # -- tables --
     def _tables(self, paths: list[Path]) -> list[Table]:
         """Open tables, as far as texts may be in them, and find out what their columns are where nobody has said."""
+        from aircl.data.arrays.files import check_type
         from aircl.data.arrays.tables import TABLES
         from aircl.raw.columns import find_label, find_texts
         from aircl.raw.tables import open_table
 
         asked = self.asked
+        for path in paths:
+            check_type(path)
         tables = [open_table(path) for path in paths if path.suffix.lower() in TABLES]
         if tables and asked.labelled and asked.label is None:
             asked = replace(asked, label=find_label(tables[0].columns))
@@ -184,6 +243,9 @@ class _Opening:
         if tables and is_open and (asked.label is not None or not asked.labelled):
             asked = replace(asked, text=find_texts(tables[0], [asked.label, asked.weight, asked.id]))
             self._check_not_images(tables[0], asked.text)
+            if len(asked.text) > 1 and not self.quiet:
+                names = ", ".join(map(repr, asked.text))
+                say(f"Note: the texts are the columns {names}, joined; --text COL chooses, --id COL names rows.")
         self.asked = asked
         if paths and asked.labelled and asked.label is None:
             names = f" Its columns are {', '.join(map(repr, tables[0].columns[:8]))}." if tables else ""
@@ -191,6 +253,24 @@ class _Opening:
                 f"say which column or array of {paths[0]} holds the labels.{names}", param_hint="--label"
             )
         return tables
+
+    def _check_numbers(self, tables: list[Table]) -> None:
+        """Refuse texts for a model that has learned from numbers, unless somebody says which columns they are."""
+        from aircl.data.arrays import DataError
+        from aircl.raw.columns import is_text
+
+        asked = self.asked
+        if asked.text or asked.image or asked.features or asked.names:
+            return
+        for table in tables:
+            names = [name for name in table.columns if name not in (asked.label, asked.weight, asked.id)]
+            rows = table.head(names, 10)
+            texts = [name for place, name in enumerate(names) if is_text([row[place] for row in rows])]
+            if rows and texts == names:
+                raise DataError(
+                    f"{table.path} holds texts ({', '.join(map(repr, texts[:4]))}), but the model has learned from "
+                    f"rows of {self.n_features} features. Give it features, or --features, the columns that are."
+                )
 
     def _check_not_images(self, table: Table, text: tuple[str, ...]) -> None:
         from aircl.data.arrays import DataError
@@ -245,8 +325,11 @@ class _Opening:
         for folder, place in zip(folders, places, strict=True):
             if places.count(place) > 1 or any(other in place.parents for other in places):
                 raise DataError(f"{folder} is given more than once, and its images would be counted as often.")
-            folder = folder.absolute()
             files, labels = image_folders.open_folder(folder, labelled=self.asked.labelled)
+            loose = sorted(path.name for path in folder.iterdir() if image_folders.is_image(path.name))
+            if loose and labels is not None and not self.quiet:
+                say(f"Note: {folder}: images beside the folders of classes are left out: {', '.join(loose[:4])}.")
+            folder = folder.absolute()
             frozen = self._made("images", ImageFiles(folder, files[:1])[np.arange(1)])
             sources += image_folders.image_shards(folder, files, labels, frozen)
         if images:
@@ -259,7 +342,7 @@ class _Opening:
     def _functions(self, functions: list[GeneratedSource]) -> list[Source]:
         import numpy as np
 
-        from aircl.backbones.catalogue import takes
+        from aircl.backbones.catalogue import kinds_of
         from aircl.raw.functions import FunctionSource, as_inputs, kind_of_sample
 
         sources: list[Source] = []
@@ -269,7 +352,7 @@ class _Opening:
                 continue
             kind = kind_of_sample(source.first)
             name = self.backbone or (self.noted or {}).get("name")
-            if kind == "texts" and name is not None and not takes(name, "texts"):
+            if kind == "texts" and name is not None and "texts" not in kinds_of(name):
                 kind = "images"  # by their paths
             example = as_inputs(str(source.path), [source.first], kind)[np.arange(1)]
             sources.append(FunctionSource(source, self._made(kind, example)))
@@ -298,11 +381,14 @@ class _Opening:
     def _made(self, kind: Any, example: Any) -> FrozenBackbone:
         """Return the backbone, made once, and the model's if it has one."""
         from aircl.data.arrays import DataError
-        from aircl.raw.frozen import FrozenBackbone, default_backbone
+        from aircl.raw.frozen import FrozenBackbone, RemoteBackbone, default_backbone
 
         if self.frozen is not None:
             if self.frozen.kind != kind:
                 raise DataError("texts and images are not learned together. Give one kind.")
+            return self.frozen
+        if self.is_remote and self.noted is not None:
+            self.frozen = RemoteBackbone(self.noted["name"], self.noted["fingerprint"], 0, kind)
             return self.frozen
         name = self.backbone or (self.noted or {}).get("name")
         chosen = name is None
@@ -314,7 +400,10 @@ class _Opening:
                 f"not of {frozen.name} ({frozen.fingerprint[:12]}..). Use the same backbone, weights and versions."
             )
         if self.n_features not in (None, frozen.width):
-            raise DataError(f"{name} gives {frozen.width} features, but {self.n_features} are expected by the model.")
+            raise DataError(
+                f"the model has learned from rows of {self.n_features} features, but {name} makes {frozen.width} of "
+                f"{kind}. Give it features, or --backbone, the one that made them."
+            )
         if chosen and not self.quiet:
             say(f"Note: {kind} go through the backbone {name}; --backbone NAME chooses another.")
         self.frozen = frozen

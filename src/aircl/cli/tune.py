@@ -63,6 +63,7 @@ def tune(
     from aircl.benchmark.contract import load_method_file
     from aircl.benchmark.results import RunDirectory
     from aircl.benchmark.runner import Runner
+    from aircl.benchmark.tuning import search_space
     from aircl.benchmark.tuning import tune as search
     from aircl.cli.run import parse_seeds
     from aircl.cli.streams import parse_stream
@@ -77,14 +78,24 @@ def tune(
     check_output(output, module or [])
     ranges = parse_ranges(range_ or [])
     names = expand_methods(name.strip() for name in methods.split(",") if name.strip())
+    if strangers := [method for method in ranges if method not in names]:
+        raise typer.BadParameter(f"{strangers[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(
         dataset, backbone, name, options, (order,), names, parse_seeds(seeds), buffer=buffer or None
     )
     runner = Runner(RunConfig(output.stem, (experiment,)), RunDirectory(output.parent), data=data, cache=cache)
+    # All are checked before the first search, which may take long.
+    spaces = {one: search_space(one, online=experiment.online, ranges=ranges.get(one)) for one in names}
+    if not any(spaces.values()):
+        raise ValueError(f"{names[0]} declares no ranges. Give some: --range {names[0]}.OPTION=LOW:HIGH.")
     found = []
     for method in names:
+        if not spaces[method]:
+            if not quiet:
+                say(f"{method}: it has nothing to search, and stays as it is")
+            continue
         found.append(search(runner, method, trials=trials, ranges=ranges.get(method)))
         if not quiet:
             say(describe(found[-1]))

@@ -116,7 +116,7 @@ class ImageFiles:
         return len(self.names)
 
     def __getitem__(self, indices: npt.NDArray[np.intp]) -> Batch:
-        return stacked([self._read(self.folder / self.names[i]) for i in indices])
+        return stacked([read_image(self.folder / self.names[i]) for i in indices])
 
     def fingerprint(self) -> str:
         """Return a hash of names and contents, for which every file is read: some 3 s for 100000 small ones."""
@@ -126,14 +126,16 @@ class ImageFiles:
             digest.update(f"{name}\0{len(content)}\0".encode() + hashlib.sha256(content).digest())
         return digest.hexdigest()
 
-    def _read(self, path: Path) -> Pixels:
-        from PIL import Image
 
-        try:
-            with Image.open(path) as image:
-                return rgb(image)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"{path} cannot be read as an image ({error}). Replace it or take it away.") from error
+def read_image(path: Path) -> Pixels:
+    """Return an image file as an array of shape (height, width, 3)."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return rgb(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} cannot be read as an image ({error}). Replace it or take it away.") from error
 
 
 def stacked(images: list[Pixels]) -> Batch:

@@ -11,11 +11,12 @@
 
 from aircl.distributed.dask import fit_dask
 from aircl.distributed.joblib import fit_joblib
-from aircl.distributed.learning import LostWorkersError, NothingToLearnError, Progress
+from aircl.distributed.learning import Known, LostWorkersError, NothingToLearnError, Progress
 from aircl.distributed.shard import Shard
 from aircl.distributed.torch import fit_torch
 
 __all__ = [
+    "Known",
     "LostWorkersError",
     "NothingToLearnError",
     "Progress",

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aircl.classifiers.stream import StreamClassifier
-from aircl.distributed.learning import LostWorkersError, Plan, Progress, install, learn_part
+from aircl.distributed.learning import Known, LostWorkersError, Plan, Progress, install, learn_part
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import Shard, as_shards
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Classifier = TypeVar("Classifier", bound=StreamClassifier)
 
-# What can be merged is merged before more is learned, so that little lies about in the workers' memory.
+# What can be merged is merged before more is learned, so that the workers hold few intermediates.
 LEARN, SPLIT, MERGE = 0, 1, 2
 
 
@@ -31,6 +31,7 @@ def fit_dask(
     parts: int | None = None,
     batch_size: int = 4096,
     progress: Progress | None = None,
+    known: Known | None = None,
 ) -> Classifier:
     """Fit a classifier on a Dask cluster, exactly as one process would; an expansion sees the first batch.
 
@@ -38,7 +39,7 @@ def fit_dask(
     ----------
     classifier : AIRClassifier or another of aircl's
         It forgets what it has learned, as with `fit`.
-    shards : iterable of Shard, (X, y), (X, y, sample_weight) or callable() -> iterable of such tuples
+    shards : iterable of Shard, (X, y), (X, y, sample_weight), with ids, or callable() -> iterable of such tuples
         Read by the workers: files must be where they can see them. Arrays are sent along, which a few can be.
     workers : Client, str, int or None
         A Dask client, the address of a scheduler such as "tcp://10.0.0.1:8786", or the number of processes of a cluster
@@ -50,6 +51,9 @@ def fit_dask(
     batch_size : int, default=4096
         Rows that a worker holds at a time.
     progress : callable(shards learned, all shards, rows learned) or None
+    known : Known or None
+        Rows that are not learned again, for a classifier with a ledger. Rows of the shards that are equal are learned
+        as often as they come, as within one call.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def fit_dask(
     ['a', 'b', 'c', 'd']
     """
     shards = as_shards(shards)
-    plan = Plan.make(classifier, shards, parts, batch_size)
+    plan = Plan.make(classifier, shards, parts, batch_size, known)
     with _connected(workers) as client:
         from distributed import KilledWorker
 
@@ -132,7 +136,7 @@ def _merged(client: Client, plan: Plan, progress: Progress | None) -> Iterator[P
         return client.submit(function, *arguments, key=f"aircl-{name}-{fit}", priority=priority)
 
     # A task rather than scattered data: if all workers that have it are lost, it is made again.
-    template = submit(MERGE, "template", _itself, plan.template)
+    template = submit(MERGE, "template", _itself, (plan.template, plan.known))
     rows, buckets = {}, []
     for number, part in enumerate(plan.parts):
         pieces = submit(LEARN, f"learn-{number}", _learn, template, part, plan.batch_size, plan.n_buckets)
@@ -156,17 +160,20 @@ def _merged(client: Client, plan: Plan, progress: Progress | None) -> Iterator[P
 
 
 # -- on the workers --
-def _itself(template: StreamClassifier) -> StreamClassifier:
+Template = tuple[StreamClassifier, Known]
+
+
+def _itself(template: Template) -> Template:
     return template
 
 
-def _learn(template: StreamClassifier, shards: list[Shard], batch_size: int, n_buckets: int) -> list[Piece]:
+def _learn(template: Template, shards: list[Shard], batch_size: int, n_buckets: int) -> list[Piece]:
     from distributed import get_worker
 
     worker = get_worker()
     limit = worker.memory_manager.memory_limit
     memory = None if limit is None else limit // (2 * worker.state.nthreads)
-    return learn_part(template, shards, batch_size, memory).split(n_buckets)
+    return learn_part(template[0], shards, batch_size, memory, template[1]).split(n_buckets)
 
 
 def _count_rows(pieces: list[Piece]) -> int:

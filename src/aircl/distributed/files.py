@@ -15,7 +15,9 @@ from aircl.data.arrays import DataError, LabelKind, Source
 from aircl.distributed.shard import Rows, Shard
 
 
-def file_shards(sources: Sequence[Source], kind: LabelKind | None, dtype: npt.DTypeLike | None = None) -> list[Shard]:
+def file_shards(
+    sources: Sequence[Source], kind: LabelKind | None, dtype: npt.DTypeLike | None = None, *, by_id: bool = False
+) -> list[Shard]:
     """Return one shard for each source.
 
     Parameters
@@ -26,6 +28,8 @@ def file_shards(sources: Sequence[Source], kind: LabelKind | None, dtype: npt.DT
         What labels are read as.
     dtype : dtype or None
         Precision that the features are brought to; None: that of the files.
+    by_id : bool, default=False
+        Whether a ledger knows rows by the ids of the files; else by what was read.
 
     Returns
     -------
@@ -38,7 +42,7 @@ def file_shards(sources: Sequence[Source], kind: LabelKind | None, dtype: npt.DT
         identity = source.identity()
         if identity is not None:
             source.path = source.path.absolute()  # workers may work in another directory
-        read = _Reader(source, kind, None if dtype is None else np.dtype(dtype), identity)
+        read = _Reader(source, kind, None if dtype is None else np.dtype(dtype), identity, by_id)
         shards.append(Shard(identity or uuid.uuid4().hex, read, str(source.path)))
     return shards
 
@@ -49,11 +53,14 @@ class _Reader:
     kind: LabelKind | None
     dtype: np.dtype[Any] | None
     identity: str | None
+    by_id: bool
 
     def __call__(self, batch_size: int) -> Iterator[Rows]:
         self._check_unchanged()
         for batch in self.source.batches(batch_size, self.kind):
-            yield batch.X if self.dtype is None else batch.X.astype(self.dtype), batch.y, batch.weight
+            X = batch.X if self.dtype is None else batch.X.astype(self.dtype)
+            raw = batch.X if batch.raw is None else batch.raw
+            yield X, batch.y, batch.weight, batch.ids if self.by_id else None, raw
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:

@@ -14,7 +14,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from threadpoolctl import threadpool_limits
 
 from aircl.classifiers.stream import StreamClassifier
-from aircl.distributed.learning import LostWorkersError, Plan, Progress, install, learn_part
+from aircl.distributed.learning import Known, LostWorkersError, Plan, Progress, install, learn_part
 from aircl.distributed.piece import Piece, merge_order
 from aircl.distributed.shard import Shard, as_shards
 from aircl.engine.memory import available_memory
@@ -35,6 +35,7 @@ def fit_joblib(
     parts: int | None = None,
     batch_size: int = 4096,
     progress: Progress | None = None,
+    known: Known | None = None,
 ) -> Classifier:
     """Fit a classifier by processes on this machine, exactly as one process would; an expansion sees the first batch.
 
@@ -42,7 +43,7 @@ def fit_joblib(
     ----------
     classifier : AIRClassifier or another of aircl's
         It forgets what it has learned, as with `fit`.
-    shards : iterable of Shard, (X, y), (X, y, sample_weight) or callable() -> iterable of such tuples
+    shards : iterable of Shard, (X, y), (X, y, sample_weight), with ids, or callable() -> iterable of such tuples
         Read by the workers.
     workers : int or None
         How many processes, each with one BLAS thread; 1: this one. None: one a core.
@@ -53,6 +54,9 @@ def fit_joblib(
     batch_size : int, default=4096
         Rows that a worker holds at a time.
     progress : callable(shards learned, all shards, rows learned) or None
+    known : Known or None
+        Rows that are not learned again, for a classifier with a ledger. Rows of the shards that are equal are learned
+        as often as they come, as within one call.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def fit_joblib(
     True
     """
     shards = as_shards(shards)
-    plan = Plan.make(classifier, shards, parts, batch_size)
+    plan = Plan.make(classifier, shards, parts, batch_size, known)
     workers = joblib.cpu_count() if workers is None else workers
     if workers < 1:
         raise ValueError(f"workers={workers} is not possible. Give a number of processes, or None for one a core.")
@@ -134,7 +138,7 @@ class _Graph:
                 needs = tuple(side if len(side) == 1 else (*side, bucket) for side in sides)
                 merging.append(_Task((*node, bucket), needs, _merge, (*files, self._file(node, bucket)), files))
             self._newest[left] = node
-        # What can be merged is merged before more is learned, so that little lies about.
+        # What can be merged is merged before more is learned, so that few intermediates are held.
         self.waiting = merging + learning
         self._shards = self._rows = 0
 
@@ -167,7 +171,7 @@ class _Graph:
 
 def _run(graph: _Graph, plan: Plan, workers: int) -> None:
     """Do all tasks; what a process was doing when it died is done again."""
-    work = _Work(plan.template, plan.batch_size, available_memory() // (2 * workers))
+    work = _Work(plan.template, plan.batch_size, available_memory() // (2 * workers), plan.known)
     if workers == 1:
         with threadpool_limits(1):
             while (task := graph.take_ready()) is not None:
@@ -208,6 +212,7 @@ class _Work:
     template: StreamClassifier
     batch_size: int
     memory: int
+    known: Known
 
 
 _work: _Work  # in a worker process
@@ -223,7 +228,7 @@ def _at_work(function: Callable[..., int], *arguments: Any) -> int:
 
 
 def _learn(work: _Work, shards: list[Shard], files: list[Path]) -> int:
-    piece = learn_part(work.template, shards, work.batch_size, work.memory)
+    piece = learn_part(work.template, shards, work.batch_size, work.memory, work.known)
     rows = piece.rows
     for bucket, path in zip(piece.split(len(files)), files, strict=True):
         bucket.write(path)

@@ -19,6 +19,7 @@ from aircl.engine import State, Statistics, StoreError
 from aircl.engine.air import ClassMoments
 from aircl.engine.backend import packed_size
 from aircl.engine.labels import Labels
+from aircl.engine.ledger import Ledger
 from aircl.engine.memory import OnDisk
 
 # What a worker takes at a time when it merges class matrices ..
@@ -30,12 +31,12 @@ MOST_BUCKETS = 64
 
 @dataclass(frozen=True)
 class Piece:
-    """Sealed statistics, the labels of their classes, and the shards that are in them: a value.
+    """Sealed statistics, labels and ledger, and the shards that are in them: a value.
 
     Attributes
     ----------
-    labels : Labels
-    store : Statistics
+    state : State
+        Without what is the same for all pieces.
     shards : frozenset of str
         Ids.
     kind : dict
@@ -43,11 +44,20 @@ class Piece:
     rows : int
     """
 
-    labels: Labels
-    store: Statistics
+    state: State
     shards: frozenset[str]
     kind: dict[str, Any]
     rows: int
+
+    @property
+    def labels(self) -> Labels:
+        """Of the classes."""
+        return self.state.labels
+
+    @property
+    def store(self) -> Statistics:
+        """What was learned."""
+        return self.state.statistics
 
     def check(self, shards: frozenset[str], kind: dict[str, Any]) -> None:
         """Refuse statistics of another kind, and shards that are here already."""
@@ -60,13 +70,8 @@ class Piece:
     def merged(self, other: Piece) -> Piece:
         """Return the sum: a task that is run again finds its inputs unchanged."""
         self.check(other.shards, other.kind)
-        total = self.with_classes(other.labels, other.store)
-        return replace(total, shards=self.shards | other.shards, rows=self.rows + other.rows)
-
-    def with_classes(self, labels: Labels, store: Statistics) -> Piece:
-        """Return the same with the statistics of classes added; new ones get the next slots."""
-        labels, statistics = with_classes(self.labels, self.store, labels, store)
-        return replace(self, labels=labels, store=statistics)
+        total = with_classes(self.state, other.state)
+        return replace(self, state=total, shards=self.shards | other.shards, rows=self.rows + other.rows)
 
     # -- by class --
     @property
@@ -82,17 +87,22 @@ class Piece:
         pieces = [self._taken(np.flatnonzero(bucket == number)) for number in range(n_buckets)]
         return [pieces[0], *(replace(piece, rows=0) for piece in pieces[1:])]  # rows are counted once
 
-    def one_by_one(self) -> Iterator[tuple[Labels, Statistics]]:
+    def one_by_one(self) -> Iterator[State]:
         """Yield the classes one after the other, or all together where they cannot be told apart."""
         if not self.is_divisible:
-            yield self.labels, self.store
+            yield self.state
             return
         for slot in range(len(self.labels)):
-            piece = self._taken(np.array([slot]))
-            yield piece.labels, piece.store
+            yield self._taken(np.array([slot])).state
 
     def _taken(self, slots: Any) -> Piece:
-        return replace(self, labels=self.labels.taken(slots), store=self.store.taken(slots))
+        ledger = self.state.ledger
+        if ledger is not None:
+            new = np.full(len(self.labels), -1)
+            new[slots] = np.arange(len(slots))
+            ledger = ledger.with_slots(new)
+        state = State.empty(self.store.taken(slots), labels=self.labels.taken(slots), ledger=ledger)
+        return replace(self, state=state)
 
     # -- scratch files, between the processes of one machine --
     def write(self, path: Path) -> None:
@@ -102,11 +112,14 @@ class Piece:
             "shards": sorted(self.shards),
             "kind": self.kind,
             "rows": self.rows,
+            "ledger": None if self.state.ledger is None else self.state.ledger.header(),
         }
         arrays = {
             name: array.read() if isinstance(array, OnDisk) else np.ascontiguousarray(array)
             for name, array in self.store.arrays().items()
         }
+        if self.state.ledger is not None:
+            arrays |= {f"ledger.{name}": array for name, array in self.state.ledger.arrays().items()}
         save_file(arrays, path, metadata={"piece": json.dumps(header)})
 
     @classmethod
@@ -116,18 +129,20 @@ class Piece:
             header = json.loads(file.metadata()["piece"])
             kind = header["kind"]
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        store = type(like).restored(arrays, like.space)
-        return cls(unpack_labels(header["labels"]), store, frozenset(header["shards"]), kind, header["rows"])
+        noted = {name.removeprefix("ledger."): arrays.pop(name) for name in list(arrays) if name.startswith("ledger.")}
+        labels, ledger = unpack_labels(header["labels"]), header["ledger"]
+        if ledger is not None:
+            ledger = Ledger.restored(ledger, noted, len(labels))
+        state = State.empty(type(like).restored(arrays, like.space), labels=labels, ledger=ledger)
+        return cls(state, frozenset(header["shards"]), kind, header["rows"])
 
 
-def with_classes(labels: Labels, store: Statistics, more_labels: Labels, more: Statistics) -> tuple[Labels, Statistics]:
-    """Return labels and statistics with those of other classes added, matched by label; new ones get the next slots."""
-    if not len(more_labels):
-        return labels, store
-    into = State.empty(store, labels=labels)
-    with store.space.backend.computing():
-        total = into.merged(State.empty(more, labels=more_labels), check=False)
-    return total.labels, total.statistics
+def with_classes(into: State, more: State) -> State:
+    """Return a state with what was learned of other classes added, matched by label; new ones get the next slots."""
+    if not len(more.labels):
+        return into
+    with into.statistics.space.backend.no_grad():
+        return into.merged(more, check=False)
 
 
 def count_buckets(store: Statistics) -> int:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-# (X, y) or (X, y, sample_weight), as `partial_fit` takes them.
+# (X, y), (X, y, sample_weight) or (X, y, sample_weight, ids), as `partial_fit` takes them; and what a ledger knows rows
+# by, if that is not X.
 Rows = tuple[Any, ...]
 
 
@@ -22,7 +23,7 @@ class Shard:
     id : str
         It goes into the lineage of what is learned: statistics that have an id in common are never added up. Equal ids
         mean equal rows, also in another run.
-    read : callable(batch_size) -> iterable of (X, y) or (X, y, sample_weight)
+    read : callable(batch_size) -> iterable of (X, y), (X, y, sample_weight) or (X, y, sample_weight, ids)
         Called in a worker process, again if the worker is lost, and once more for the first batch; it must give the
         same batches every time. It travels by pickle, a lambda or a function of ``__main__`` too.
     name : str
@@ -52,15 +53,15 @@ class Shard:
     read: Callable[[int], Iterable[Rows]]
     name: str = ""
 
-    def batches(self, batch_size: int) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield X, y and sample weights (None: all one), batch after batch."""
+    def batches(self, batch_size: int) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
+        """Yield X, y, sample weights (None: all one), ids (or None) and what rows are known by (None: X), by batch."""
         for rows in self.read(batch_size):
-            if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+            if not isinstance(rows, tuple) or not 2 <= len(rows) <= 5:
                 raise ValueError(
-                    f"{self.name or self.id} gave a {type(rows).__name__} where (X, y) or (X, y, sample_weight) is "
-                    "expected. Yield tuples, one a batch."
+                    f"{self.name or self.id} gave a {type(rows).__name__} where (X, y), (X, y, sample_weight) or "
+                    "(X, y, sample_weight, ids) is expected. Yield tuples, one a batch."
                 )
-            yield rows if len(rows) == 3 else (*rows, None)
+            yield (*rows, *[None] * (5 - len(rows)))
 
 
 def as_shards(shards: Iterable[Any], fit: str | None = None) -> list[Shard]:
@@ -68,7 +69,7 @@ def as_shards(shards: Iterable[Any], fit: str | None = None) -> list[Shard]:
 
     Parameters
     ----------
-    shards : iterable of Shard, (X, y), (X, y, sample_weight) or callable() -> iterable of such tuples
+    shards : iterable of Shard, (X, y), (X, y, sample_weight), with ids, or callable() -> iterable of such tuples
         What has no id is given a new one.
     fit : str or None
         What new ids begin with; None: something that was never used before.
@@ -90,11 +91,11 @@ def _as_shard(shard: Any, id_: str, name: str) -> Shard:
         return shard
     if callable(shard):
         return Shard(id_, partial(_called, shard), name)
-    if isinstance(shard, Sequence) and len(shard) in (2, 3) and not isinstance(shard, str):
+    if isinstance(shard, Sequence) and len(shard) in (2, 3, 4) and not isinstance(shard, str):
         return Shard(id_, partial(_sliced, tuple(shard)), name)
     raise ValueError(
-        f"a shard is a Shard, (X, y), (X, y, sample_weight), or a function that yields such batches, not a "
-        f"{type(shard).__name__}."
+        "a shard is a Shard, (X, y), (X, y, sample_weight), (X, y, sample_weight, ids), or a function that yields such "
+        f"batches, not a {type(shard).__name__}."
     )
 
 
@@ -106,7 +107,7 @@ def _sliced(arrays: Rows, batch_size: int) -> Iterator[Rows]:
     X = arrays[0]
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if wrong := [len(other) for other in arrays[1:] if other is not None and len(other) != n]:
-        raise ValueError(f"a shard has {n} rows of features, but {wrong[0]} labels or sample weights.")
+        raise ValueError(f"a shard has {n} rows of features, but {wrong[0]} labels, sample weights or ids.")
     for start in range(0, n, batch_size):
         part = slice(start, start + batch_size)
         yield tuple(None if array is None else _rows(array, part) for array in arrays)

@@ -15,8 +15,9 @@ import numpy as np
 from aircl.classifiers.fingerprint import check_same_kind
 from aircl.classifiers.stream import StreamClassifier
 from aircl.distributed.learning import NothingToLearnError, Progress, begin, deal, install, learn_part
-from aircl.distributed.piece import Piece, merge_order
+from aircl.distributed.piece import Piece, merge_order, with_classes
 from aircl.distributed.shard import as_shards
+from aircl.engine import State
 from aircl.engine.backend import Array
 from aircl.engine.memory import OnDisk, available_memory
 
@@ -45,7 +46,7 @@ def fit_torch(
     ----------
     classifier : AIRClassifier or another of aircl's
         It forgets what it has learned, as with `fit`.
-    shards : iterable of Shard, (X, y), (X, y, sample_weight) or callable() -> iterable of such tuples
+    shards : iterable of Shard, (X, y), (X, y, sample_weight), with ids, or callable() -> iterable of such tuples
         All shards; a rank reads its own. Their rows are NumPy arrays or tensors in main memory.
     workers : ProcessGroup or None
         gloo or nccl. None: the default group, which is begun with gloo if it is not there yet.
@@ -190,10 +191,10 @@ def _send(group: ProcessGroup | None, to: int, piece: Piece) -> None:
     """Send a piece, one class after the other."""
     n_messages = len(piece.labels) if piece.is_divisible else 1
     _send_object(group, to, (n_messages, piece.shards, piece.rows))
-    for labels, store in piece.one_by_one():
-        arrays = store.arrays()
+    for state in piece.one_by_one():
+        arrays = state.statistics.arrays()
         forms = [(name, tuple(array.shape), str(array.dtype)) for name, array in arrays.items()]
-        _send_object(group, to, (labels, forms))
+        _send_object(group, to, (state.labels, state.ledger, forms))
         for array in arrays.values():
             _send_array(group, to, array.read() if isinstance(array, OnDisk) else array)
 
@@ -202,11 +203,13 @@ def _receive(group: ProcessGroup | None, source: int, into: Piece) -> Piece:
     """Return a piece with another one taken in, one class after the other."""
     n_messages, shards, rows = _receive_object(group, source)
     into.check(shards, into.kind)
+    total = into.state
     for _ in range(n_messages):
-        labels, forms = _receive_object(group, source)
+        labels, ledger, forms = _receive_object(group, source)
         arrays = {name: _receive_array(group, source, shape, dtype) for name, shape, dtype in forms}
-        into = into.with_classes(labels, type(into.store).restored(arrays, into.store.space))
-    return replace(into, shards=into.shards | shards, rows=into.rows + rows)
+        store = type(into.store).restored(arrays, into.store.space)
+        total = with_classes(total, State.empty(store, labels=labels, ledger=ledger))
+    return replace(into, state=total, shards=into.shards | shards, rows=into.rows + rows)
 
 
 def _device(group: ProcessGroup | None) -> torch.device:

@@ -16,8 +16,8 @@ The other stores hold sum_y pi_y A_y in other ways: `pooled.py` (Algorithm 1), `
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,11 +27,14 @@ from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
 from aircl.engine.moment import SecondMoment
 from aircl.engine.moments import Moments
-from aircl.engine.problem import Problem
+from aircl.engine.problem import Problem, weighted_within_class_covariance
 from aircl.engine.solve import solve_ridge
 from aircl.engine.space import Space, StoreError
-from aircl.engine.statistics import ByClass, OnePerClass, Statistics, held
+from aircl.engine.statistics import ByClass, OnePerClass, Statistics, declare
 from aircl.engine.weighting import Weighting, class_weights, scale_factor
+
+# A weighted sum stands for a plain one if it is worth this share of n samples: (sum pi_y n_y)^2 / sum pi_y^2 n_y.
+MIN_EFFECTIVE_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,8 @@ class ClassMoments(Statistics):
         A_y.
     """
 
-    sums: Array = held(ByClass("center"))
-    moments: Moments = held(OnePerClass("moment"))
+    sums: Array = declare(ByClass("center"))
+    moments: Moments = declare(OnePerClass("moment"))
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
         """Return the statistics with rows added: N_y += n_y, s_y += sum of x, A_y += X_y'X_y. Cost O(n f^2) in all."""
@@ -87,21 +90,28 @@ class PerClass(ClassMoments):
     """The `per-class` store: exact for every stream and weighting, able to forget rows and classes."""
 
     name: ClassVar[str] = "per-class"
+    forgets_classes: ClassVar[bool] = True
 
     @property
     def own_moments(self) -> tuple[SecondMoment, ...]:
         """A_y of every class."""
         return self.moments.held
 
-    def within_class_covariance(self, pi: Array) -> Array:
-        """Return S_w = (sum_y A_y - n_y m_y'm_y) / n, shape (f, f), lower."""
+    def within_class_covariance(self, pi: Array, G: Array) -> Array:
+        """Return S_w = (sum_y A_y - n_y m_y'm_y) / n, shape (f, f), lower.
+
+        Where the classes' weights leave it at least half as sure as all samples alike would make it, it is made of the
+        weighted sum G instead, and no other sum is needed.
+        """
+        if (pi @ self.count) ** 2 >= MIN_EFFECTIVE_SHARE * self.count.sum() * (pi**2 @ self.count):
+            return weighted_within_class_covariance(G, self.sums, pi, self.count)
         S = self.moments.summed(np.ones(self.n_classes))
         root = self.space.backend.column(np.sqrt(self.count), self.sums)
         self.space.backend.add_gram(S, self.sums / root, alpha=-1.0)
         S /= float(self.count.sum())
         return S
 
-    def uncertainty(self, within: Array, pi: Array) -> float:
+    def uncertainty(self, S_w: Array, pi: Array) -> float:
         """Return 0: the scatter of every class is known."""
         return 0.0
 
@@ -113,7 +123,8 @@ class PerClass(ClassMoments):
         count[batch.slots] = left
         sums[touched] -= batch.sums
         before = self.moments.sealed(reserve=self.nbytes)
-        moments = before.replaced(((slot, before.held[slot].minus(rows)) for slot, rows in batch), self.nbytes)
+        changes = ((slot, partial(SecondMoment.minus, X=rows)) for slot, rows in batch)
+        moments = before.changed(changes, self.nbytes)
         for slot in batch.slots[emptied].tolist():
             rounding = rounding_tolerance(self.space.dtype, self.space.n_features, before.held[slot].trace)
             if moments.held[slot].trace > rounding:
@@ -122,10 +133,6 @@ class PerClass(ClassMoments):
                     "was taught. Nothing was changed."
                 )
         return dataclasses.replace(self, count=count, sums=sums, moments=moments), batch.slots[emptied]
-
-    def without_classes(self, slots: Sequence[int]) -> Self:
-        """Return the statistics without some classes."""
-        return self.dropped(slots)
 
 
 def weigh(statistics: Statistics, weighting: Weighting, scale: str, labels: Array) -> Problem:

@@ -56,8 +56,7 @@ def torch_backend(device: Any) -> NumpyBackend:
         from aircl.engine.torch_backend import TorchBackend
     except ImportError as error:
         raise ImportError("tensors need torch, which is not installed: pip install 'aircl[torch]'.") from error
-    backend: NumpyBackend = TorchBackend.on(device)  # type: ignore[assignment]  # the same methods, for tensors
-    return backend
+    return TorchBackend.on(device)
 
 
 def packed_size(n_features: int) -> int:
@@ -80,13 +79,13 @@ def _kernel(module: Any, name: str, dtype: np.dtype[Any]) -> Any:
 
 @dataclass(frozen=True)  # any two are equal, also after pickling
 class NumpyBackend:
-    """Arrays in main memory, by BLAS and LAPACK."""
+    """Arrays in main memory, by BLAS and LAPACK; what the engine uses, and what `TorchBackend` does with tensors."""
 
     name: ClassVar[str] = "NumPy arrays"
     device: ClassVar[str] = "cpu"
     spills: ClassVar[bool] = True  # a memory limit can be kept: arrays can live in files
 
-    def computing(self) -> AbstractContextManager[Any]:
+    def no_grad(self) -> AbstractContextManager[Any]:
         """Return the context to change statistics in."""
         return nullcontext()
 
@@ -117,7 +116,7 @@ class NumpyBackend:
 
     def double(self, A: Array) -> Array:
         """Return A in float64."""
-        return A.astype(np.float64, copy=False)
+        return self.cast(A, np.float64)
 
     def copy(self, A: Array) -> Array:
         """Return a copy, in the layout A has."""
@@ -131,9 +130,9 @@ class NumpyBackend:
         """Return one number per row of `like`, in its dtype, as a column to multiply it with."""
         return values[:, None].astype(like.dtype, copy=False)
 
-    def take(self, A: Array, rows: Array, out: Array | None = None) -> Array:
+    def take(self, A: Array, rows: Array) -> Array:
         """Return a copy of some rows of A."""
-        return np.take(A, rows, axis=0, out=out, mode="clip")  # indices are right; checking them would buffer `out`
+        return np.take(A, rows, axis=0, mode="clip")  # indices are right
 
     def concatenate(self, arrays: list[Array]) -> Array:
         """Put rows below rows."""
@@ -146,7 +145,8 @@ class NumpyBackend:
 
     def square(self, A: Array) -> Array:
         """Return the squares, float64."""
-        return np.square(A, dtype=np.float64)
+        squares: Array = self.double(A) ** 2
+        return squares
 
     def clip(self, A: Array, low: float | None = None, high: float | None = None) -> Array:
         """Bring what is below `low` or above `high` to there, in place."""
@@ -170,7 +170,7 @@ class NumpyBackend:
 
     def trace(self, A: Array) -> float:
         """Return the trace, summed in float64."""
-        return float(np.trace(A, dtype=np.float64))
+        return float(self.double(A.diagonal()).sum())
 
     # -- classes of rows --
     def class_sums(self, rows: Array, start: Array, weight: Array | None) -> Array:
@@ -264,10 +264,7 @@ class NumpyBackend:
         return eigenvalues, V
 
     def qr(self, A: Array) -> tuple[Array, Array]:
-        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64, perhaps a stack."""
-        if A.ndim == 3:
-            parts = [self.qr(matrix) for matrix in A]
-            return np.stack([Q for Q, _ in parts]), np.stack([diagonal for _, diagonal in parts])
+        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64."""
         if len(A) > SMALL_QR or A.shape[1] > len(A):
             Q, R = np.linalg.qr(A)
         else:

@@ -1,8 +1,8 @@
 """Calibrated probabilities from the statistics alone: a test set of scores is simulated, which nobody had to keep.
 
-In the notation of `gamma.py`: S_w is the pooled scatter over n, S = S_w n / (n - C) the unbiased one, and
-h = (sum_y pi_y n_y) tr(K S_w) / (n - C) the leverage of a sample in it. A new sample of class y, which W has not seen,
-has scores with
+In the notation of `gamma.py`: S_w is the pooled scatter over n, S = S_w n / (n - C) the unbiased one, and h the mean
+leverage of a sample in the scatter of its class (`problem.scatter_leverage`). A new sample of class y, which W has not
+seen, has scores with
 
     mean (1 + t_y) W'm_y - t_y e_y,   t_y = pi_y tr(K S) / (1 - h),   covariance (1 + 1 / n_y) V_y / (1 - h)^2,
 
@@ -19,40 +19,43 @@ Scores are drawn from a multivariate t with 5 degrees of freedom. Where a class'
 the class as in general, features have longer tails than their covariance tells, and the draws have 5/3 of it; where it
 varies alike, they have the covariance; in between, in proportion. An intercept b and a temperature T are what minimises
 the log-loss of softmax((scores + b) / T) on the draws, class y with its weight in the regression, pi_y n_y. How often
-the draws are right is the accuracy to expect.
+the draws are right is the accuracy to expect. `benchmarks/constants.py` chooses the constants, on training data alone.
 
 Nothing is drawn at random: noise is a continuous function of the statistics, it passes through the symmetric root of
 the covariance, and labels take no part in it. So other labels permute b, and order, splits, merging and saving change
-it by what rounding and the optimiser leave, about 1e-5 in float64.
+it by what rounding makes of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import gammaincinv, logsumexp, ndtri, softmax
+from scipy.special import gammaincinv, ndtri, softmax
 
-from aircl.engine.backend import Array
+from aircl.engine.backend import Array, backend_of
 from aircl.engine.problem import Problem
-from aircl.engine.solve import solve_ridge
+from aircl.engine.solve import LinearSolution
 
 # Score vectors in all, and at least for each class.
 DRAWS, FEWEST_DRAWS = 8192, 16
 # Degrees of freedom of the multivariate t, and of the prior for what is known of a single class.
 TAILS, PRIOR = 5.0, 10.0
+# From this ratio of variances on, the draws have this much of the covariance: the t as it is, not rescaled to it.
+VARIED, WIDEST = 3.0, TAILS / (TAILS - 2.0)
 # a, where nothing is known of single classes.
 PRIOR_SHAPE = 0.5
 # Of the mean squared intercept, in units of the scores' deviation.
 PENALTY = 0.01
 # Of the squared 1/T in the same units: where no draw is wrong, the temperature is not 0 nor left to rounding.
 SLOPE_PENALTY = 1e-6
-# A group of more classes than the first: a class has so many of the strongest rivals, and of the others stand-ins.
+# The limits of 1 / T in units of the scores' standard deviation, and the most steps of Newton's method.
+SLOPES, MAX_STEPS = (1e-3, 1e3), 50
+# Of more classes than the first, a class has so many of the strongest rivals, and of the others stand-ins.
 MANY_CLASSES, STRONGEST, STAND_INS = 128, 32, 16
-# Rivals are looked for in groups of so many classes.
-GROUP = 1024
+# Of more classes than the first, some are simulated: so many that their expected scores are as many as the second.
+ALL_CLASSES, EXPECTED_SCORES = 1024, 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +70,10 @@ class Calibration:
         Of the softmax.
     share : array of shape (C,)
         The weight of each class in the loss, in sum 1.
-    rivals : array of shape (C, r)
-        The class itself, and those it was compared with.
-    scores : array of shape (C, d, r) or None
-        Simulated scores of new samples of every class, without b. None if nothing is known of any scatter.
+    rivals : array of shape (c, r)
+        The classes that were simulated, all of them up to 1024, and those that each was compared with.
+    scores : array of shape (c, d, r) or None
+        Simulated scores of new samples of these classes, without b. None if nothing is known of any scatter.
     """
 
     b: Array
@@ -80,12 +83,26 @@ class Calibration:
     scores: Array | None
 
     def predicted(self, b: Array) -> Array:
-        """Return the share of a class's draws that is predicted as each of `rivals`, given intercepts b, (C, r)."""
+        """Return the share of a class's draws that is predicted as each of `rivals`, given intercepts b, (c, r)."""
         if self.scores is None:
             right = 1.0 if len(self.share) == 1 else np.nan
             return np.where(np.arange(self.rivals.shape[1]) == 0, right, np.zeros(self.rivals.shape))
         best = np.argmax(self.scores + b[self.rivals][:, None, :], axis=2)
         return np.stack([(best == column).mean(axis=1) for column in range(self.rivals.shape[1])], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibratedSolution(LinearSolution):
+    """Weights of any linear scores; with an intercept and a temperature, where these were looked for."""
+
+    temperature: float | None = None
+
+    @classmethod
+    def of(cls, W: Array, gamma: float | None, found: Calibration, **more: Any) -> Self:
+        """Return weights (f, C) as they were calibrated."""
+        backend = backend_of(W)
+        b = backend.cast(backend.asarray(found.b), W.dtype)
+        return cls(W=W, b=b, gamma=gamma, temperature=found.temperature, **more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +114,8 @@ class ExpectedAccuracy:
     overall : float
         The mean over classes, weighted as in the classifier's loss: equal for weights 1/n_y, by count for uniform ones.
     per_class : array of shape (C,)
-        In the order of `classes_`; NaN for classes not seen yet.
+        In the order of `classes_`; NaN for classes not seen yet, and for those of more than 1024 that were not among
+        the simulated ones.
     confusions : list of (label, label, float)
         A class, another, and the share of the first that is taken for the second; the largest first.
 
@@ -109,10 +127,10 @@ class ExpectedAccuracy:
     >>> clf = AIRClassifier(expansion=None, calibrate=True).fit(X[:900], y[:900])
     >>> expected = clf.expected_accuracy()
     >>> print(f"{expected.overall:.2f} expected, {clf.score(X[900:], y[900:]):.2f} measured")
-    0.95 expected, 0.90 measured
+    0.95 expected, 0.91 measured
     >>> taken, for_, share = expected.confusions[0]
     >>> print(f"{share:.0%} of {taken} are taken for {for_}")
-    5% of 8 are taken for 1
+    4% of 8 are taken for 1
     """
 
     overall: float
@@ -144,29 +162,28 @@ class LinearScores:
     log_scale: float | None = None
 
 
-def calibrate(problem: Problem, W: Array, gamma: float) -> Calibration:
-    """Return intercepts, temperature and simulated scores for the solution W (f, C) of a problem at gamma.
+def calibrate(problem: Problem, W: Array, trace: float, leverage: float) -> Calibration:
+    """Return intercepts, temperature and simulated scores for the solution W (f, C) of a problem.
+
+    `trace` is tr(K S_w), `leverage` h.
 
     Where n - C is not positive there is no scatter and nothing can be told: no intercept, and the temperature is the
     range of the scores of the class means, so that probabilities differ by a factor of e at the most.
 
     Notes
     -----
-    Cost O(f^3 + C f^2 + C f r^2 + C r^3) with r the rivals of a class, for classes with their own scatter O(n_y f r)
-    for a factor and O(f^2 r) for a packed matrix more. Up to 128 classes all are rivals. Of more, a class has the 32
-    with the highest expected scores, and 16 that stand for the others, evenly spaced in the order of these scores; of
-    more than 1024, classes find half as many in groups of at most 1024, which stand for all in the loss, and the pooled
-    scatter stands for their own; then the expected accuracy is too high, and there is no intercept.
+    Cost O(c C f + C f^2 + c f r^2 + c r^3) with c the classes that are simulated and r the rivals of each, for classes
+    with their own scatter O(n_y f r) for a factor and O(f^2 r) for a packed matrix more. Up to 128 classes all are
+    rivals. Of more, a class has the 32 with the highest expected scores, and 16 that stand for the others, evenly
+    spaced in the order of these scores. Up to 1024 classes all are simulated. Of more, 2^22 / C and at least 64, with
+    half as many rivals, stand for all, and there is no intercept: too little would be known of that of the others.
     """
-    backend, C, n = problem.backend, len(problem.count), float(problem.count.sum())
-    W, none = backend.double(W), np.zeros(C)
+    C, n, none = len(problem.count), float(problem.count.sum()), np.zeros(len(problem.count))
+    W = problem.backend.double(W)
     if not has_scatter(problem):
         return calibrate_linear(problem, LinearScores(W, none, none + 1.0, none, 0.0))
-    # tr(K S_w)
-    trace = backend.trace(solve_ridge(problem.G, backend.symmetric(backend.double(problem.within)), gamma))
-    h = min(float(problem.pi @ problem.count) * trace / (n - C), 1.0 - 1e-6)
-    t = problem.pi * trace * (n / (n - C)) / (1.0 - h)
-    return calibrate_linear(problem, LinearScores(W, none, 1.0 + t, t, h))
+    t = problem.pi * trace * (n / (n - C)) / (1.0 - leverage)
+    return calibrate_linear(problem, LinearScores(W, none, 1.0 + t, t, leverage))
 
 
 def calibrate_linear(problem: Problem, linear: LinearScores) -> Calibration:
@@ -183,25 +200,25 @@ def calibrate_linear(problem: Problem, linear: LinearScores) -> Calibration:
 def has_scatter(problem: Problem) -> bool:
     """Tell whether there are several classes, and anything is known of how samples scatter around their means."""
     C, n = len(problem.count), float(problem.count.sum())
-    return C > 1 and n - C > 1e-9 * n and problem.backend.trace(problem.within) > 0.0
+    return C > 1 and n - C > 1e-9 * n and problem.backend.trace(problem.within_class_covariance) > 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class UnseenScores:
-    """Moments of the scores of samples that were not learned, for every class against some rivals.
+    """Moments of the scores of samples that were not learned, for classes against some rivals each.
 
     Attributes
     ----------
-    rivals : array of shape (C, r)
-        Slots of the classes whose scores these are, the class itself first.
+    rivals : array of shape (c, r)
+        Slots of the classes whose scores these are, the class itself first. Up to 1024 classes c is C.
     log_weight : array of shape (r,)
         The log of the number of classes that a column stands for.
-    mean : array of shape (C, r)
-    ratio : array of shape (C, r)
+    mean : array of shape (c, r)
+    ratio : array of shape (c, r)
         v_yz of the head of this file.
     key : array of shape (C,)
         A number that tells classes apart, made of the statistics.
-    covariance : array of shape (C, r, r) or None
+    covariance : array of shape (c, r, r) or None
         None if nothing is known of any scatter.
     """
 
@@ -215,29 +232,27 @@ class UnseenScores:
 
 def unseen_scores(problem: Problem, linear: LinearScores, share: Array) -> UnseenScores:
     """Return the moments that the head of this file states. Cost as `calibrate`, but for the draws."""
-    backend, C, n = problem.backend, len(problem.count), float(problem.count.sum())
+    backend = problem.backend
     means = backend.double(problem.sums) / backend.asarray(problem.count)[:, None]
-    own = backend.to_numpy((means * linear.W.T).sum(1)) + linear.offset  # W_y'm_y
-    key = own / (np.abs(own).max() or 1.0) + np.log(problem.count)
+    key = class_keys(problem, means)
     new = _expected_scores(problem, linear, means, share, key)
     if not has_scatter(problem):
         return new
-    S = backend.symmetric(backend.double(problem.within)) * (n / (n - C))
-    covariance = _covariances(problem, linear.W, S, means, new)
-    covariance *= ((1.0 + 1.0 / problem.count) / (1.0 - linear.leverage) ** 2)[:, None, None]
+    covariance = _covariances(problem, linear.W, means, new)
+    covariance *= ((1.0 + 1.0 / problem.count[new.rivals[:, 0]]) / (1.0 - linear.leverage) ** 2)[:, None, None]
     return replace(new, covariance=covariance)
 
 
 def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[Array, float]:
     """Return b (C,) and T that minimise the log-loss of softmax((scores + b) / T), plus a penalty on b.
 
-    Of more than `GROUP` classes, b is 0.
+    If not all classes are simulated, b is 0.
 
     Parameters
     ----------
-    scores : array of shape (C, d, r)
-        d draws of every class; the first column is its own score.
-    rivals : array of shape (C, r)
+    scores : array of shape (c, d, r)
+        d draws of c classes; the first column is its own score.
+    rivals : array of shape (c, r)
         The class of each column.
     log_weight : array of shape (r,)
         The log of the number of classes that a column stands for.
@@ -246,42 +261,83 @@ def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[
 
     Notes
     -----
-    Convex in 1/T and b/T. By L-BFGS, O(C d r) a step.
+    Convex in 1/T and b/T: Newton's method, about ten steps of O(C d r^2 + C^3), until no digit of the loss changes.
     """
-    C, d, _ = scores.shape
+    (c, d, _), C = scores.shape, len(share)
+    share = share[rivals[:, 0]] / share[rivals[:, 0]].sum()
     unit = float(scores.std()) or 1.0
-    scaled, flat = scores / unit, rivals.ravel()
+    scaled, flat, weight = scores / unit, rivals.ravel(), (share / d)[:, None, None]
+    ridge = 2.0 * np.concatenate([[SLOPE_PENALTY], np.full(C, PENALTY / C)])
+    n_free = 1 + C if c == C else 1
+    pairs = (C * rivals[:, :, None] + rivals[:, None, :]).ravel() if c == C else None
 
-    def loss(parameters: Array) -> tuple[float, Array]:
-        slope, bias = parameters[0], parameters[1:]
-        logits = slope * scaled + (bias[rivals] + log_weight)[:, None, :]
-        total = logsumexp(logits, axis=2, keepdims=True)
-        value = share @ (total[:, :, 0] - logits[:, :, 0]).mean(axis=1) + PENALTY * float(np.mean(bias**2))
-        value += SLOPE_PENALTY * slope**2
-        error = np.exp(logits - total)
-        error[:, :, 0] -= 1.0
-        error *= (share / d)[:, None, None]
-        of_bias = np.bincount(flat, error.sum(axis=1).ravel(), minlength=C) + 2.0 * PENALTY / C * bias
-        return float(value), np.concatenate([[np.vdot(error, scaled) + 2.0 * SLOPE_PENALTY * slope], of_bias])
+    def loss(at: Array) -> tuple[float, Array]:
+        """Return the loss at (1/T, b/T), and the probabilities there."""
+        logits = at[0] * scaled + (at[1:][rivals] + log_weight)[:, None, :]
+        own = logits[:, :, 0].copy()
+        highest = logits.max(axis=2, keepdims=True)
+        p = np.exp(np.subtract(logits, highest, out=logits), out=logits)
+        total = p.sum(axis=2, keepdims=True)
+        log_p = own - highest[:, :, 0] - np.log(total[:, :, 0])
+        p /= total
+        return float(0.5 * ridge @ at**2 - share @ log_p.mean(axis=1)), p
 
-    start = np.concatenate([[1.0], np.zeros(C)])
-    # A class that meets few of its rivals tells its temperature, but too little of its intercept.
-    bounds = [(1e-3, 1e3)] + [(None, None) if C <= GROUP else (0.0, 0.0)] * C
-    options = {"maxiter": 300, "ftol": 0.0, "gtol": 1e-11 / C, "maxcor": 20}
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return best[1:] * (unit / best[0]), float(unit / best[0])
+    def newton_step(at: Array, p: Array) -> tuple[Array, float]:
+        """Return the Newton step from there, and what it promises."""
+        weighted = weight * p
+        error = weighted.sum(axis=1)  # of the bias of every column: sum of p - 1_y
+        error[:, 0] -= share
+        of_slope = np.vdot(weighted, scaled) - share @ scaled[:, :, 0].mean(axis=1)
+        gradient = ridge * at + np.append(of_slope, np.bincount(flat, error.ravel(), minlength=C))
+        around = scaled - (p * scaled).sum(axis=2, keepdims=True)
+        H = np.diag(ridge[:n_free])
+        H[0, 0] += np.einsum("cdr,cdr,cdr->", weighted, around, around)
+        if pairs is not None:
+            H[0, 1:] = H[1:, 0] = np.bincount(flat, (weighted * around).sum(axis=1).ravel(), minlength=C)
+            H[1:, 1:] -= np.bincount(pairs, (weighted.swapaxes(1, 2) @ p).ravel(), minlength=C * C).reshape(C, C)
+            H[1:, 1:] += np.diag(np.bincount(flat, weighted.sum(axis=1).ravel(), minlength=C))
+        if (at[0] == SLOPES[0] and gradient[0] > 0.0) or (at[0] == SLOPES[1] and gradient[0] < 0.0):
+            gradient[0] = H[0, 1:] = H[1:, 0] = 0.0  # it stays at its limit
+        step = np.zeros(1 + C)
+        step[:n_free] = np.linalg.solve(H, gradient[:n_free])
+        return step, float(gradient @ step)
+
+    at = np.append(1.0, np.zeros(C))
+    value, p = loss(at)
+    for _ in range(MAX_STEPS):
+        step, promised = newton_step(at, p)
+        for halved in range(20):
+            there = at - 0.5**halved * step
+            there[0] = there[0].clip(*SLOPES)
+            new_value, new_p = loss(there)
+            if new_value <= value:
+                break
+        else:
+            break
+        at, value, p = there, new_value, new_p
+        if promised <= 1e-14:
+            break
+    return at[1:] * (unit / at[0]), float(unit / at[0])
 
 
 def draw(covariance: Array, rivals: Array, key: Array) -> Array:
-    """Return draws with mean 0 from multivariate t's of these covariances (C, r, r), shape (C, d, r)."""
-    C = len(rivals)
-    half = max(FEWEST_DRAWS, DRAWS // max(C, 4)) // 2
-    normal = normals(key, np.arange(C), rivals, half)
+    """Return draws with mean 0 from multivariate t's of these covariances (c, r, r), shape (c, d, r)."""
+    half = max(FEWEST_DRAWS, DRAWS // max(len(rivals), 4)) // 2
+    normal = normals(key, rivals[:, 0], rivals, half)
     # The chi-squared that makes a t of a normal: one draw in each of `half` equally likely intervals.
     chi2 = 2.0 * gammaincinv(TAILS / 2.0, (np.arange(half) + 0.5) / half)
     normal *= np.sqrt((TAILS - 2.0) / chi2)[:, None]
     noise = normal @ symmetric_roots(covariance)
     return np.concatenate([noise, -noise], axis=1)  # in pairs, so that their mean is 0
+
+
+def class_keys(problem: Problem, means: Array) -> Array:
+    """Return a number for every class, made of its mean (C, f) and its count, by which classes are told apart, (C,)."""
+    backend = problem.backend
+    direction = np.random.default_rng(0).standard_normal((means.shape[1], 1))
+    place = backend.to_numpy(means @ backend.asarray(direction))[:, 0]
+    key: Array = (place - place.mean()) / (place.std() or 1.0) + np.log(problem.count)
+    return key
 
 
 def normals(key: Array, slots: Array, others: Array, n: int) -> Array:
@@ -304,64 +360,72 @@ def symmetric_roots(covariance: Array) -> Array:
 
 
 def _expected_scores(problem: Problem, linear: LinearScores, means: Array, share: Array, key: Array) -> UnseenScores:
-    """Return rivals and expected scores, looking for rivals in groups of classes."""
-    backend, C, n_groups = problem.backend, len(share), -(-len(share) // GROUP)
-    by_key = np.argsort(key, kind="stable")
-    groups = [by_key[i::n_groups] for i in range(n_groups)]
-    smallest = min(len(group) for group in groups)
-    kept, stands_for = np.arange(smallest), max(C - 1.0, 1.0) / max(smallest - 1.0, 1.0)
-    weight = np.full(smallest, stands_for)
-    if smallest > MANY_CLASSES:
-        first, others = 1 + STRONGEST // (1 + (C > GROUP)), STAND_INS // (1 + (C > GROUP))
-        edges = np.linspace(first, smallest, others + 1).round().astype(np.intp)
+    """Return the classes to simulate, their rivals and their expected scores."""
+    backend, C = problem.backend, len(share)
+    n_simulated = C if C <= ALL_CLASSES else max(64, EXPECTED_SCORES // C)
+    slots = np.arange(C)
+    if n_simulated < C:  # evenly spaced in the order of the keys
+        slots = np.sort(np.argsort(key, kind="stable")[np.linspace(0, C - 1, n_simulated).round().astype(np.intp)])
+    scores = backend.to_numpy(backend.take(means, slots) @ linear.W) * linear.gain[slots, None] + linear.offset
+    own = (np.arange(len(slots)), slots)
+    scores[own] -= linear.drop[slots]
+
+    kept, weight = np.arange(C), np.ones(C)
+    if C > MANY_CLASSES:
+        first, others = 1 + STRONGEST // (1 + (n_simulated < C)), STAND_INS // (1 + (n_simulated < C))
+        edges = np.linspace(first, C, others + 1).round().astype(np.intp)
         kept = np.concatenate([kept[:first], (edges[:-1] + edges[1:]) // 2])
-        weight = stands_for * np.concatenate([np.ones(first), np.diff(edges)])
-    weight[0] = 1.0
-    rivals, (mean, ratio) = np.empty((C, len(kept)), np.intp), np.empty((2, C, len(kept)))
-    for group in groups:
-        scores = backend.to_numpy(backend.take(means, group) @ backend.take(linear.W.T, group).T)
-        scores = scores * linear.gain[group, None] + linear.offset[group]
-        own = np.diag_indices_from(scores)
-        scores[own] -= linear.drop[group]
-        ranked = -scores
-        ranked[own] = -np.inf
-        columns = np.argsort(ranked, axis=1, kind="stable")[:, kept]
-        rivals[group], mean[group] = group[columns], np.take_along_axis(scores, columns, axis=1)
-        shares = scores if linear.log_scale is None else softmax(scores / linear.log_scale, axis=1)
-        ratio[group] = np.take_along_axis(_variance_ratios(shares, share[group], stands_for), columns, axis=1)
-    return UnseenScores(rivals, np.log(weight), mean, ratio, key)
+        weight = np.concatenate([np.ones(first), np.diff(edges)])
+    ranked = -scores
+    ranked[own] = -np.inf
+    rivals = np.argsort(ranked, axis=1, kind="stable")[:, kept]
+    shares = scores if linear.log_scale is None else softmax(scores / linear.log_scale, axis=1)
+    ratio = np.take_along_axis(_variance_ratios(shares, slots, share), rivals, axis=1)
+    return UnseenScores(rivals, np.log(weight), np.take_along_axis(scores, rivals, axis=1), ratio, key)
 
 
-def _variance_ratios(scores: Array, share: Array, stands_for: float) -> Array:
-    """Return v_yz: p (1 - p) with p the scores (c, c) as shares, over its mean over the classes y."""
-    weight = np.full(scores.shape, stands_for)  # a class has itself once among these, each rival for several
-    np.fill_diagonal(weight, 1.0)
+def _variance_ratios(scores: Array, slots: Array, share: Array) -> Array:
+    """Return v_yz: p (1 - p) with p the scores (c, C) as shares, over its mean over all classes y.
+
+    The classes of `slots` stand for the others: for all others than z, and of those not among them, for z itself.
+    """
+    own = (np.arange(len(slots)), slots)
     p = scores.clip(min=0.0) + 1e-9 * np.abs(scores).max() + 1e-300
-    p /= (weight * p).sum(axis=1, keepdims=True)
+    p /= p.sum(axis=1, keepdims=True)
     variance = (p * (1.0 - p)).clip(min=1e-12)
-    weight *= share[:, None]
-    ratio: Array = variance * weight.sum(axis=0) / (weight * variance).sum(axis=0)
+    of_own = np.full(len(share), variance[own].mean())
+    of_own[slots] = variance[own]
+    weight = np.repeat(share[slots, None], len(share), axis=1)
+    weight[own] = 0.0
+    of_others = (weight * variance).sum(axis=0) / weight.sum(axis=0).clip(min=1e-300)
+    ratio: Array = variance / (share * of_own + (1.0 - share) * of_others)
     return ratio
 
 
-def _covariances(problem: Problem, W: Array, S: Array, means: Array, new: UnseenScores) -> Array:
-    """Return V_y among the rivals of every class, longer tails included, shape (C, r, r)."""
-    backend, (C, r) = problem.backend, new.rivals.shape
-    rows = W.T
-    spread, covariance = rows @ S, np.empty((C, r, r))  # W'S
-    every = backend.to_numpy(spread @ W) if C <= GROUP else None
-    for y, some in enumerate(new.rivals):
+def _covariances(problem: Problem, W: Array, means: Array, new: UnseenScores) -> Array:
+    """Return V_y among the rivals of every class, for the draws, shape (c, r, r)."""
+    backend, (c, r) = problem.backend, new.rivals.shape
+    n, C = float(problem.count.sum()), len(problem.count)
+    met, place = np.unique(new.rivals, return_inverse=True)
+    rows = W.T if len(met) == C else backend.take(W.T, met)
+    spread = backend.symmetric_product(
+        problem.within_class_covariance, backend.cast(rows.T, problem.within_class_covariance.dtype)
+    ).T
+    spread, covariance = backend.double(spread) * (n / (n - C)), np.empty((c, r, r))  # W'S
+    every = backend.to_numpy(spread @ rows.T) if len(met) <= ALL_CLASSES else None
+    places = place.reshape(c, r)
+    for i, some in enumerate(places):
         if every is not None:
-            covariance[y] = every[np.ix_(some, some)]
+            covariance[i] = every[np.ix_(some, some)]
         else:
-            covariance[y] = backend.to_numpy(backend.take(spread, some) @ backend.take(rows, some).T)
-    known = np.zeros(C)  # degrees of freedom of what is known of a class alone
-    if problem.moments is not None and C <= GROUP:
-        known = np.where(problem.count - 1.0 > 1e-9, problem.count - 1.0, 0.0)
+            covariance[i] = backend.to_numpy(backend.take(spread, some) @ backend.take(rows, some).T)
+    count, known = problem.count[new.rivals[:, 0]], np.zeros(c)  # degrees of freedom of what is known of a class alone
+    if problem.moments is not None:
+        known = np.where(count - 1.0 > 1e-9, count - 1.0, 0.0)
     learned = np.flatnonzero(known).tolist()
-    own = {y: own_scatter(problem, backend.take(rows, new.rivals[y]), means, y) for y in learned}
+    own = {i: own_scatter(problem, backend.take(rows, places[i]), means, int(new.rivals[i, 0])) for i in learned}
 
-    excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(C)
+    excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(c)
     for y, scatter in own.items():
         own_ratio[y] = scatter[0, 0] / (known[y] * max(float(covariance[y, 0, 0]), 1e-300))
     prior = PRIOR * max(float(excess.mean()), 1e-9)
@@ -371,9 +435,8 @@ def _covariances(problem: Problem, W: Array, S: Array, means: Array, new: Unseen
     covariance *= D[:, :, None] * D[:, None, :]
     for y, scatter in own.items():
         covariance[y] = (scatter + PRIOR * covariance[y]) / (known[y] + PRIOR)
-    longer = min(a * max(float(excess.mean()), 0.0) / 2.0, 1.0)
-    covariance *= 1.0 + 2.0 / (TAILS - 2.0) * longer
-    return covariance
+    longer = min(max(a * float(excess.mean()) / (VARIED - 1.0), 0.0), 1.0)
+    return (1.0 + (WIDEST - 1.0) * longer) * covariance
 
 
 def own_scatter(problem: Problem, V: Array, means: Array, y: int) -> Array:

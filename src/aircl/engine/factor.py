@@ -20,7 +20,7 @@ from aircl.engine.backend import Array, NumpyBackend, backend_of
 from aircl.engine.space import StoreError
 
 # Rows that come in a trickle are put into this form in groups of so many: cheap, and no row stays as it came.
-GROUP = 16
+GROUP_ROWS = 16
 
 
 @lru_cache(maxsize=64)
@@ -39,7 +39,7 @@ def factor(X: Array) -> Array:
     n, backend = len(X), backend_of(X)
     if n == 0:
         return X
-    make = _directions if n <= GROUP + 1 else _directions.__wrapped__
+    make = _directions if n <= GROUP_ROWS + 1 else _directions.__wrapped__
     D, H = make(X.shape[1], n, backend.dtype(X), backend)
     Q, diagonal = backend.qr(backend.double(X @ D))
     null = 8 * np.finfo(backend.dtype(X)).eps * n * float(backend.square(X).sum()) ** 0.5
@@ -56,11 +56,11 @@ def factor(X: Array) -> Array:
 def grouped(X: Array) -> Array:
     """Return rows with the same X'X: groups of at most 16 rows, as even as possible, each by its factor. O(16 n f)."""
     n, f, backend = len(X), X.shape[1], backend_of(X)
-    n_groups = -(-n // GROUP)
+    n_groups = -(-n // GROUP_ROWS)
     if n_groups <= 1:
         return factor(X)
     dtype = backend.dtype(X)
-    XD, R = backend.double(X @ _directions(f, GROUP, dtype, backend)[0]), backend.empty((n, f), dtype)
+    XD, R = backend.double(X @ _directions(f, GROUP_ROWS, dtype, backend)[0]), backend.empty((n, f), dtype)
     for start, stop in pairwise(n * group // n_groups for group in range(n_groups + 1)):
         Q, _ = backend.qr(XD[start:stop, : stop - start])
         R[start:stop] = backend.cast(_directions(f, stop - start, dtype, backend)[1] @ Q.T, X.dtype) @ X[start:stop]

@@ -27,7 +27,8 @@ which is what leaving out a sample of leverage t / (1 + t) gives. The class is r
 prod_z Phi(margin over z / its standard deviation); the mean of that over classes makes the odds.
 
 *Search*: every gamma that is tried costs one Cholesky factorisation. Downhill on a grid of four gammas per decade, from
-the best of five that are a decade apart; during a stream from the last gamma, five gammas at the most.
+the best of five that are a decade apart; for more than 1500 features in steps of half a decade. During a stream from
+the last gamma, five gammas at the most.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from aircl.engine.backend import Array
-from aircl.engine.problem import Problem
+from aircl.engine.problem import Problem, bounded, scatter_leverage, weighted_means
 from aircl.engine.solve import RidgeFactor
 
 # Relative to the mean eigenvalue of the weighted second moments: four points a decade.
 GRID = np.logspace(-4, 2, 25)
 # A search begins at the best of these, a decade apart: smaller gammas may have a minimum of their own where samples are
-# interpolated. Then its steps.
-STARTS, STEPS = (8, 12, 16, 20, 24), (2, 1, 1)
+# interpolated. Its steps, and those for more features than the last number.
+STARTS, STRIDES, FEW_STRIDES, WIDE = (8, 12, 16, 20, 24), (2, 1, 1), (2,), 1500
 # Gammas that are tried during a stream, at the most.
-FEW = 5
+MAX_TRIALS_NEAR = 5
 # Of more classes, so many that are evenly spaced in the order of their counts stand for all: head and tail keep their
 # shares.
 MANY_CLASSES = 128
@@ -108,7 +109,12 @@ class Trial:
     Attributes
     ----------
     gamma : float
-    W : array of shape (f, C)
+    W : array of shape (f, C) or None
+        None for more than 128 classes, of which some are solved for.
+    trace : float
+        tr(K S_w).
+    leverage : float
+        The mean leverage of a sample in the scatter of its class, below 1.
     error : float
         Mean over classes of the log of the leave-one-out error.
     criterion : float
@@ -116,16 +122,18 @@ class Trial:
     """
 
     gamma: float
-    W: Array
+    W: Array | None
+    trace: float
+    leverage: float
     error: float
     criterion: float
 
 
-def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath, Array]:
-    """Search for gamma, in the vicinity of `near` if it is given; return what was tried and the best solution (f, C).
+def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath, Trial]:
+    """Search for gamma, in the vicinity of `near` if it is given; return what was tried, and the best.
 
-    Cost O(f^3 / 3 + C f^2) for each gamma, O(f^3 + C f^2) where the samples are nearly interpolated. About nine are
-    tried, with `near` three to five.
+    Cost O(f^3 / 3 + min(C, 128) f^2 + C f) for each gamma, O(f^3) where the samples are nearly interpolated. About
+    nine are tried, of more than 1500 features seven, with `near` three to five.
     """
     mean_eigenvalue = problem.backend.trace(problem.G) / len(problem.G) or 1.0
     gammas, judge = GRID * mean_eigenvalue, Criterion(problem)
@@ -135,7 +143,7 @@ def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath
     def value(place: int) -> float:
         nonlocal best
         if place not in tried:
-            if near is not None and len(tried) == FEW:
+            if near is not None and len(tried) == MAX_TRIALS_NEAR:
                 return np.inf
             trial = judge.at(float(gammas[place]))
             tried[place] = (trial.criterion, trial.error)
@@ -144,12 +152,13 @@ def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath
         return tried[place][0]
 
     if near is None:
-        descend(value, min(STARTS, key=lambda place: (value(place), -place)), STEPS)
+        strides = FEW_STRIDES if len(problem.G) > WIDE else STRIDES
+        descend(value, min(STARTS, key=lambda place: (value(place), -place)), strides)
     else:
         descend(value, int(np.abs(np.log(gammas / near)).argmin()), (1, 1))
     assert best is not None
     places = sorted(tried)
-    return GammaPath(gammas[places], *np.array([tried[place] for place in places]).T), best.W
+    return GammaPath(gammas[places], *np.array([tried[place] for place in places]).T), best
 
 
 def descend(value: Callable[[int], float], place: int, steps: tuple[int, ...], n_places: int = len(GRID)) -> int:
@@ -168,7 +177,7 @@ def descend(value: Callable[[int], float], place: int, steps: tuple[int, ...], n
 
 
 def leave_one_out_error(problem: Problem, gamma: float) -> float:
-    """Return the log of the leave-one-out error at one gamma. Cost O(f^3 / 3 + C f^2)."""
+    """Return the log of the leave-one-out error at one gamma. Cost as for one gamma of the search."""
     return Criterion(problem).at(gamma).error
 
 
@@ -188,54 +197,71 @@ class Criterion:
         self.count, self.pi = problem.count[self.some], problem.pi[self.some]
         self.means = backend.take(problem.sums, self.some) / backend.column(self.count, problem.sums)
         self.B = (problem.sums * backend.column(problem.pi, problem.sums)).T
-        within = backend.symmetric(problem.within)
+        self.class_signs: Array | None = None
+        if len(problem.count) > MANY_CLASSES:
+            signs = np.random.default_rng(1).choice([-1.0, 1.0], (len(problem.count), N_SIGNS)) / N_SIGNS**0.5
+            self.class_signs = self.B @ backend.asarray(signs)
+        S_w = problem.within_class_covariance
         n = float(problem.count.sum())
         degrees_of_freedom = max(n - len(problem.count), 1e-9)  # of the scatter around the class means
         # A part of a class's scatter may lie in any direction instead of where S_w has it, and where K is small
         # therefore. For a new sample S_w comes with n - C in place of n.
-        uncertainty, unbiased = problem.uncertainty(within), n / degrees_of_freedom
+        uncertainty, unbiased = problem.uncertainty, n / degrees_of_freedom
         self.known = (1.0 - uncertainty) * unbiased
-        self.in_any_direction = uncertainty * unbiased * backend.trace(within) / f
-        # The leverage of a sample in the scatter that all classes share is this times tr(K S_w).
+        self.in_any_direction = uncertainty * unbiased * backend.trace(S_w) / f
+        # The leverage of a sample in the pooled scatter is this times tr(K S_w) if all weights are equal.
+        # Where they are not, that is too high, even above 1: that keeps the search from gammas that fit single samples.
         self.leverage_per_trace = float(problem.pi @ problem.count) / degrees_of_freedom
         self.signs: Array | None = None
         if f > EXACT_WIDTH:
             signs = np.random.default_rng(0).choice([-1.0, 1.0], (f, N_SIGNS)) / N_SIGNS**0.5
             self.signs = backend.asarray(signs)
             self.scattered_signs = self.scattered(self.signs)
+            G, M = problem.G, weighted_means(problem)
+            product = backend.double(backend.symmetric_product(G, backend.cast(self.signs, G.dtype)))
+            self.leverage_signs = (product - M.T @ (M @ self.signs)) / degrees_of_freedom
 
     def scattered(self, V: Array) -> Array:
         """Return S_w V, float64."""
-        backend, within = self.problem.backend, self.problem.within
-        return backend.double(backend.symmetric_product(within, backend.cast(V, within.dtype)))
+        backend, S_w = self.problem.backend, self.problem.within_class_covariance
+        return backend.double(backend.symmetric_product(S_w, backend.cast(V, S_w.dtype)))
 
-    def traces(self, factor: RidgeFactor) -> tuple[float, float]:
-        """Return tr(K) and tr(K S_w)."""
+    def traces(self, factor: RidgeFactor) -> tuple[float, float, float]:
+        """Return tr(K), tr(K S_w) and the mean leverage of a sample in the scatter of its class."""
         if self.signs is not None:
             shrunk = factor.solve(self.signs)
-            of_K, of_KS = (float((V * shrunk).sum()) for V in (self.signs, self.scattered_signs))
+            signs = (self.signs, self.scattered_signs, self.leverage_signs)
+            of_K, of_KS, leverage = (float((V * shrunk).sum()) for V in signs)
             if self.leverage_per_trace * of_KS < EXACT_LEVERAGE:
-                return of_K, of_KS
+                return of_K, of_KS, bounded(leverage)
         backend, K = self.problem.backend, factor.inverse()
-        return backend.trace(K), backend.inner_product(K, self.problem.within)
+        of_KS = backend.inner_product(K, self.problem.within_class_covariance)
+        return backend.trace(K), of_KS, scatter_leverage(self.problem, K)
 
     def at(self, gamma: float) -> Trial:
         """Solve with one gamma, and judge it."""
-        backend, some = self.problem.backend, self.problem.backend.index(self.some)
+        backend = self.problem.backend
         factor = RidgeFactor(self.problem.G, gamma)
-        W = factor.solve(self.B)
-        trace_K, trace_KS = self.traces(factor)
+        shrunk = factor.solve(self.means.T)  # K m_y, (f, k)
+        own = shrunk * backend.column(self.pi * self.count, shrunk.T).T  # W_y = pi_y n_y K m_y
+        trace_K, trace_KS, leverage = self.traces(factor)
         # Undone is what W and K made of these very samples.
         new = 1.0 / (1.0 - min(self.leverage_per_trace * trace_KS, 1.0 - 1e-6))
         t = self.pi * (self.known * trace_KS * new + self.in_any_direction * trace_K)  # pi_y tr(K S)
-        spread, own = self.scattered(W), W[:, some]
-        scores = backend.to_numpy(self.means @ W)  # W'm_y, (k, C)
-        covariance, squares = (backend.to_numpy(own.T @ V) for V in (spread[:, some], own))  # W'S_w W and W'W, (k, k)
+        spread = self.scattered(own)
+        scores = backend.to_numpy(shrunk.T @ self.B)  # W'm_y, (k, C)
+        covariance, squares = (backend.to_numpy(own.T @ V) for V in (spread, own))  # W'S_w W and W'W, (k, k)
+        W: Array | None = None
+        if self.class_signs is None:
+            W, total = own[:, backend.index(np.argsort(self.some))], float(covariance.trace())
+        else:
+            V = factor.solve(self.class_signs)
+            total = float((V * self.scattered(V)).sum())  # tr(W'S_w W)
         covariance = self.known * new**2 * covariance + self.in_any_direction * squares
         fitted = scores[np.arange(len(scores)), self.some]  # W_y'm_y = pi_y n_y m_y'K m_y
         at_mean = 1.0 - 2.0 * fitted + np.square(scores).sum(1)  # |1_y - W'm_y|^2
-        error = self.log_error(at_mean, float((W * spread).sum()), fitted / self.count, trace_KS)
-        return Trial(gamma, W, error, error + log_odds(scores[:, self.some], t, covariance))
+        error = self.log_error(at_mean, total, fitted / self.count, trace_KS)
+        return Trial(gamma, W, trace_KS, leverage, error, error + log_error_odds(scores[:, self.some], t, covariance))
 
     def log_error(self, at_mean: Array, spread: float, leverage_of_mean: Array, trace_KS: float) -> float:
         """Return the mean over classes of log L_y, from the squared errors of the means (k,) and tr(W'S_w W)."""
@@ -251,7 +277,7 @@ def loss(residual: Array, leverage: Array) -> Array:
     return loss
 
 
-def log_odds(scores: Array, t: Array, covariance: Array) -> float:
+def log_error_odds(scores: Array, t: Array, covariance: Array) -> float:
     """Return the log odds that a new sample is misclassified, every class equally likely.
 
     Parameters

@@ -71,7 +71,8 @@ def _call(name: str, dtype: np.dtype[Any], *arguments: bytes | int | float | Arr
     addresses = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
-            assert argument.flags.f_contiguous
+            if not argument.flags.f_contiguous:  # what is written to its address would land elsewhere
+                raise ValueError(f"{name} takes arrays in Fortran order.")
             addresses.append(argument.ctypes.data)
             continue
         kind = {bytes: ctypes.c_char, int: ctypes.c_int}.get(type(argument), number)

@@ -14,7 +14,7 @@ from aircl.engine.backend import Array
 from aircl.engine.labels import Labels
 from aircl.engine.space import Space
 from aircl.engine.state import State
-from aircl.engine.statistics import Statistics, Stored
+from aircl.engine.statistics import Statistics
 
 
 class Solution(Protocol):
@@ -61,7 +61,11 @@ class Rule(Protocol):
     """
 
     def solve(self, state: State, memory: Any = None) -> tuple[Solution, Any]:
-        """Return the solution for an absorbed state, and what to remember for the next one."""
+        """Return the solution for an absorbed state, and what to remember for the next one.
+
+        A rule that can use what another one has prepared for the same state has `solve_again(last, state, memory)` too,
+        with `last` a `Solved`.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +152,7 @@ class Learner:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let no other writer in, in the context that the backend changes statistics in."""
-        with self._writing, self.state.statistics.space.backend.computing():
+        with self._writing, self.state.statistics.space.backend.no_grad():
             yield
 
     def change(self, function: Callable[[State], State]) -> None:
@@ -188,7 +192,7 @@ class Learner:
                     return self.state
             finally:
                 self._writing.release()
-        with state.statistics.space.backend.computing():  # a writer is at work: a reader does not wait for it
+        with state.statistics.space.backend.no_grad():  # a writer is at work: a reader does not wait for it
             return state.absorbed()
 
     def sealed(self) -> State:
@@ -213,8 +217,12 @@ class Learner:
             last = self.last(rule)
             if last is not None and last.version == state.version:
                 return last
-            with state.statistics.space.backend.computing():
-                solution, self.memory = rule.solve(state, self.memory)
+            with state.statistics.space.backend.no_grad():
+                prepared = self._last
+                if prepared is not None and prepared.version == state.version and hasattr(rule, "solve_again"):
+                    solution, self.memory = rule.solve_again(prepared, state, self.memory)
+                else:
+                    solution, self.memory = rule.solve(state, self.memory)
                 self._last = last = Solved.of(state, rule, solution)
             if getattr(rule, "sums_moments", False) and self._writing.acquire(blocking=False):
                 try:
@@ -227,10 +235,6 @@ class Learner:
     def solution(self, rule: Rule) -> Any:
         """Return the solution of the state as it is now."""
         return self.solved(rule).solution
-
-    def arrays(self) -> dict[str, Stored]:
-        """Return everything that was learned as named NumPy arrays or files of them, sealed."""
-        return self.sealed().statistics.arrays()
 
 
 @contextmanager

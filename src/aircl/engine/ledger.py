@@ -12,7 +12,7 @@ joined: n rows cost O(n log n) in all, and looking up k of them O(k log^2 n).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -157,17 +157,17 @@ class Book:
     key: bytes | None
     runs: tuple[Rows, ...] = ()
 
-    def key_from(self, given: bytes | None) -> bytes:
+    def key_from(self, given: Collection[bytes]) -> bytes:
         """Return the key, which is here or was given."""
-        if self.key is not None:
-            return self.key
-        if given is None or id_of_key(given) != self.key_id:
-            what = "no key was given" if given is None else f"the key given is {id_of_key(given)}"
+        keys = {id_of_key(key): key for key in given} | ({} if self.key is None else {self.key_id: self.key})
+        if self.key_id not in keys:
+            what = f"the key given is {' and '.join(keys)}" if keys else "no key was given"
             raise LedgerError(
                 f"the ledger was made with the key {self.key_id}, which is not in the model, and {what}. Give the "
-                "file it is in: ledger=FILE, or --ledger-key FILE."
+                "file it is in: ledger=FILE, or --ledger-key FILE. After a merge of two keys, both are needed: "
+                "ledger=[FILE, FILE], or --ledger-key twice."
             )
-        return given
+        return keys[self.key_id]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -263,22 +263,29 @@ class Ledger:
         """Bytes held in memory."""
         return sum(run.nbytes for book in self.books for run in book.runs)
 
+    @property
+    def keys(self) -> list[bytes]:
+        """Those of its keys that are in it."""
+        return [book.key for book in self.books if book.key is not None]
+
     # -- questions --
-    def shown(self, contents: Iterable[Any], ids: Iterable[bytes] | None = None, key: bytes | None = None) -> Shown:
+    def shown(
+        self, contents: Iterable[Any], ids: Iterable[bytes] | None = None, given: Collection[bytes] = ()
+    ) -> Shown:
         """Hash rows: the bytes of their contents, and of their ids where rows are known by ids.
 
         Parameters
         ----------
         contents : iterable of bytes
         ids : iterable of bytes or None
-        key : bytes or None
-            Where it is not in the ledger.
+        given : collection of bytes
+            Keys that are not in the ledger.
 
         Returns
         -------
         shown : Shown
         """
-        keys = [book.key_from(key) for book in self.books]
+        keys = [book.key_from(given) for book in self.books]
         if len(keys) > 1:
             contents, ids = list(contents), None if ids is None else list(ids)
         content = tuple(hashes(contents, key, b"aircl content") for key in keys)
@@ -293,6 +300,15 @@ class Ledger:
         """Tell whether rows were learned as they are shown: with this content, label and weight; shape (n,)."""
         parts = zip(self.books, shown.row, shown.content, strict=True)
         return np.any([book.is_same(row, content) for book, row, content in parts], axis=0)  # type: ignore[no-any-return]
+
+    def count_torn(self) -> int:
+        """Return how many ids stand for rows of different contents."""
+        torn = 0
+        for rows in (book.joined() for book in self.books):
+            if rows is not None and rows.content is not None:
+                differs = (rows.row[1:] == rows.row[:-1]) & (rows.content[1:] != rows.content[:-1])
+                torn += len(np.unique(rows.row[1:][differs]))
+        return torn
 
     def common(self, other: Ledger) -> tuple[int, bool]:
         """Return how many rows another ledger has in common with this, and whether that could be told of all."""
@@ -327,6 +343,15 @@ class Ledger:
             if rows is not None:
                 books[book.key_id] = books[book.key_id].plus(rows) if book.key_id in books else book
         return replace(self, books=tuple(books.values()))
+
+    def emptied(self) -> Ledger:
+        """Return a ledger of the same keys without rows."""
+        return replace(self, books=tuple(replace(book, runs=()) for book in self.books))
+
+    def with_keys(self, keys: Collection[bytes]) -> Ledger:
+        """Return the ledger with those of its keys that are given, and no other, in it."""
+        named = {id_of_key(key): key for key in keys}
+        return replace(self, books=tuple(replace(book, key=named.get(book.key_id)) for book in self.books))
 
     def with_slots(self, new: Array) -> Ledger:
         """Return the ledger after the classes have got other slots; -1: their rows are gone."""

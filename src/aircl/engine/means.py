@@ -8,18 +8,17 @@ one more row, sqrt(n k / (n + k)) shift.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.engine.backend import Array
-from aircl.engine.batch import ClassRows, sort_by_class
+from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
 from aircl.engine.problem import pooled_scatter_uncertainty
 from aircl.engine.space import Space, StoreError
-from aircl.engine.statistics import ByClass, Statistics, Symmetric, held
+from aircl.engine.statistics import ByClass, Statistics, Symmetric, declare
 
 # Rows that add to what varies within the classes, and where each class begins.
 Deviations = tuple[Array, Array]
@@ -36,9 +35,10 @@ class Means(Statistics):
     """
 
     name: ClassVar[str] = "means"
-    spread: ClassVar[str | None] = None  # the part that holds what varies within the classes
+    forgets_classes: ClassVar[bool] = True
+    scatter_part: ClassVar[str | None] = None  # the part that holds what varies within the classes
 
-    means: Array = held(ByClass("center"))
+    means: Array = declare(ByClass("center"))
 
     @property
     def sums(self) -> Array:
@@ -60,22 +60,22 @@ class Means(Statistics):
         means[touched] += shift * backend.column(count / total, shift)
         counts[slots] = total
         changed: dict[str, Any] = {"count": counts, "means": means}
-        if self.spread is not None:
-            changed[self.spread] = self.with_deviations(slots, [*deviations, (between, np.arange(len(slots)))])
+        if self.scatter_part is not None:
+            changed[self.scatter_part] = self.with_deviations(slots, [*deviations, (between, np.arange(len(slots)))])
         return dataclasses.replace(self, **changed)
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
         """Return the statistics with rows added."""
         count, mean = batch.count, batch.sums
         mean /= self.space.backend.column(count, mean)
-        deviations = [] if self.spread is None else [(batch.centred(mean), batch.start)]
+        deviations = [] if self.scatter_part is None else [(batch.centred(mean), batch.start)]
         return self._pooled(batch.slots, count, mean, deviations)
 
     def merged(self, other: Self, slots: Array) -> Self:
         """Return the sum with other statistics."""
         total = self.padded(int(slots.max()) + 1 if len(slots) else 0)
-        if total.spread is not None:
-            name = total.spread
+        if total.scatter_part is not None:
+            name = total.scatter_part
             summed = self.parts()[name].summed(getattr(total, name), getattr(other, name), slots, 0)
             total = dataclasses.replace(total, **{name: summed})
         seen = np.flatnonzero(other.count)
@@ -98,12 +98,12 @@ class Means(Statistics):
         means[touched], counts[batch.slots] = rest, left
         changed: dict[str, Any] = {"count": counts, "means": means}
         is_possible = not not_learned.any()
-        if self.spread is not None:
+        if self.scatter_part is not None:
             between = (mean - rest) * backend.column(np.sqrt(left * taken / before), rest)
             deviations = [(batch.centred(mean), batch.start), (between, np.arange(len(batch.slots)))]
-            spread = self.with_deviations(batch.slots, deviations, sign=-1.0)
-            is_possible = is_possible and self._is_possible(spread, slack)
-            changed[self.spread] = self._cleaned(spread)
+            left_over = self.with_deviations(batch.slots, deviations, sign=-1.0)
+            changed[self.scatter_part] = self.without_rounding(left_over, slack)
+            is_possible = is_possible and changed[self.scatter_part] is not None
         if not is_possible:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
@@ -115,17 +115,9 @@ class Means(Statistics):
         """Return the trace of all that was learned: the size of the numbers that rounding acts on."""
         return float(self.space.backend.to_numpy((self.means**2).sum(1)) @ self.count)
 
-    def _is_possible(self, spread: Any, slack: float) -> bool:
-        """Tell whether what varies within the classes is a sum of squares, but for rounding."""
-        return True
-
-    def _cleaned(self, spread: Any) -> Any:
-        """Return what varies within the classes without what rounding has left below zero."""
+    def without_rounding(self, spread: Array, slack: float) -> Array | None:
+        """Return what varies within the classes; None if it is not a sum of squares by more than rounding."""
         return spread
-
-    def without_classes(self, slots: Sequence[int]) -> Self:
-        """Return the statistics without some classes."""
-        return self.dropped(slots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +131,9 @@ class ClassVariances(Means):
     """
 
     name: ClassVar[str] = "spread"
-    spread: ClassVar[str] = "squares"
+    scatter_part: ClassVar[str] = "squares"
 
-    squares: Array = held(ByClass("squares"))
+    squares: Array = declare(ByClass("squares"))
 
     def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
         """Return the sums of squares plus (or minus) those of some rows."""
@@ -153,11 +145,9 @@ class ClassVariances(Means):
     def _trace(self) -> float:
         return super()._trace() + float(self.squares.sum())
 
-    def _is_possible(self, spread: Array, slack: float) -> bool:
-        return not len(spread) or float(spread.min()) >= -slack
-
-    def _cleaned(self, spread: Array) -> Array:
-        return spread.clip(min=0.0)
+    def without_rounding(self, spread: Array, slack: float) -> Array | None:
+        """Return the sums of squares, none below 0."""
+        return None if len(spread) and float(spread.min()) < -slack else spread.clip(min=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +169,15 @@ class Shared(Means):
     """
 
     name: ClassVar[str] = "shared"
-    spread: ClassVar[str] = "scatter"
+    scatter_part: ClassVar[str] = "scatter"
     own_moments: ClassVar[None] = None
+    forgets_classes: ClassVar[bool] = False
+    cannot_forget = (
+        "store='shared' holds one scatter for all classes and cannot forget a whole class without its rows. "
+        "Pass its rows, forget(X=..., y=...), or use store='per-class'."
+    )
 
-    scatter: Array = held(Symmetric("scatter"))
+    scatter: Array = declare(Symmetric("scatter"))
 
     def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
         """Return the scatter plus (or minus) that of some rows."""
@@ -197,14 +192,14 @@ class Shared(Means):
         self.space.backend.add_gram(G, self.means * self.space.backend.column(np.sqrt(pi * self.count), self.means))
         return G
 
-    def within_class_covariance(self, pi: Array) -> Array:
+    def within_class_covariance(self, pi: Array, G: Array | None = None) -> Array:
         """Return S_w, shape (f, f), lower."""
-        within: Array = self.scatter / float(self.count.sum())
-        return within
+        S_w: Array = self.scatter / float(self.count.sum())
+        return S_w
 
-    def uncertainty(self, within: Array, pi: Array) -> float:
-        """Return how little S_w, complete, tells of the scatter of a single class."""
-        return pooled_scatter_uncertainty(within, np.ones(self.n_classes), self.count)
+    def uncertainty(self, S_w: Array, pi: Array) -> float:
+        """Return how little S_w tells of the scatter of a single class."""
+        return pooled_scatter_uncertainty(S_w, np.ones(self.n_classes), self.count)
 
     def columns(self, columns: slice) -> Shared:
         """Return the statistics of some features only."""
@@ -213,21 +208,9 @@ class Shared(Means):
         scatter = self.space.backend.copy(self.scatter[columns, columns])
         return Shared(space, self.count, means, scatter)
 
-    def plus_rows(self, X: Array, slots: Array) -> Shared:
-        """Return the statistics with rows of known classes added."""
-        return self.plus(sort_by_class(X, slots, None))
-
     def _trace(self) -> float:
         return super()._trace() + self.space.backend.trace(self.scatter)
 
-    def _is_possible(self, spread: Array, slack: float) -> bool:
-        return self.space.backend.cholesky(spread, slack) is not None
-
-    cannot_forget = (
-        "store='shared' holds one scatter for all classes and cannot forget a whole class without its rows. "
-        "Pass its rows, forget(X=..., y=...), or use store='per-class'."
-    )
-
-    def without_classes(self, slots: Sequence[int]) -> Self:
-        """Refuse: the scatter of one class cannot be told from the others'."""
-        raise StoreError(self.cannot_forget)
+    def without_rounding(self, spread: Array, slack: float) -> Array | None:
+        """Return the scatter as it is: a ridge makes up for what rounding does to it."""
+        return None if self.space.backend.cholesky(spread, slack) is None else spread

@@ -9,7 +9,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,15 @@ class OnDisk:
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the process as an array: the file belongs to this one."""
         return np.array, (self.read(),)
+
+
+# What statistics are stored in.
+Stored = Array | OnDisk
+
+
+def opened(stored: Stored) -> AbstractContextManager[Array]:
+    """Return what is stored, to read; a file is mapped no longer than this."""
+    return stored.mapped() if isinstance(stored, OnDisk) else nullcontext(stored)
 
 
 class DiskSpace:

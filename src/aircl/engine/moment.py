@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from aircl.engine.backend import Array, backend_of, packed_size
-from aircl.engine.factor import GROUP, factor, grouped, rounding_tolerance, without_rows
-from aircl.engine.memory import OnDisk
+from aircl.engine.backend import Array, packed_size
+from aircl.engine.factor import GROUP_ROWS, factor, grouped, rounding_tolerance, without_rows
+from aircl.engine.memory import OnDisk, Stored, opened
 from aircl.engine.space import Space, StoreError
 
 # Rows that come after a matrix was packed stay rows until there are so many: adding them to the matrix costs a pass
-# over all of it, however few they are, while a sum over classes takes the rows of many classes in one product.
-LATE_ROWS = 96
-
-
-def opened(held: Array | OnDisk) -> AbstractContextManager[Array]:
-    """Return what is held, to read; a file is mapped no longer than this."""
-    return held.mapped() if isinstance(held, OnDisk) else nullcontext(held)
+# over all of it, however few they are, while a sum over classes takes the rows of many classes in one product. To a
+# matrix in a file, which is written anew, more of them: a share of the features.
+LATE_ROWS, LATE_SHARE_ON_DISK = 96, 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +31,8 @@ class SecondMoment:
     """
 
     space: Space
-    rows: tuple[Array | OnDisk, ...] = ()
-    packed: Array | OnDisk | None = None
+    rows: tuple[Stored, ...] = ()
+    packed: Stored | None = None
     is_sealed: bool = True
 
     @property
@@ -72,17 +67,18 @@ class SecondMoment:
 
     def with_packed_rows(self, *more: Array) -> SecondMoment:
         """Return the same plus the rows `more`, all of it as a packed matrix."""
+        return SecondMoment(self.space, packed=self._total(*more))
+
+    def _total(self, *more: Array) -> Array:
+        """Return A_y plus the rows `more` as a packed matrix that nobody else holds."""
         backend, f = self.space.backend, self.space.n_features
         if self.packed is None:
             P = backend.zeros(packed_size(f), self.space.dtype)
-        elif isinstance(self.packed, OnDisk):
-            P = self.packed.read()
         else:
-            P = backend.copy(self.packed)
-        blocks = [*self.blocks(), *more]
-        if blocks:
+            P = self.packed.read() if isinstance(self.packed, OnDisk) else backend.copy(self.packed)
+        if blocks := [*self.blocks(), *more]:
             backend.packed_add_gram(P, backend.concatenate(blocks), f)
-        return SecondMoment(self.space, packed=P)
+        return P
 
     def dense(self) -> Array:
         """Return A_y of a packed class as a new matrix of shape (f, f), lower."""
@@ -96,46 +92,43 @@ class SecondMoment:
     # -- algebra --
     def plus(self, X: Array) -> SecondMoment:
         """Return A_y + X'X, in the form that is smaller. No row of X is kept as it is, unless it is all there is."""
-        n = self.n_rows + len(X)
-        if (2 * n < self.space.n_features) if self.packed is None else (2 <= n <= LATE_ROWS):
+        n, f, late = self.n_rows + len(X), self.space.n_features, LATE_ROWS
+        if isinstance(self.packed, OnDisk):
+            late = max(late, int(LATE_SHARE_ON_DISK * f))
+        if (2 * n < f) if self.packed is None else (2 <= n <= late):
             return self._appended(X)
         return self.with_packed_rows(X)
 
     def _appended(self, X: Array) -> SecondMoment:
         """Add rows; few of them join the last ones, as one row alone would stay as it is."""
-        rows = self.rows
-        if rows and not isinstance(last := rows[-1], OnDisk) and (len(X) == 1 or len(last) + len(X) <= GROUP):
-            rows = (*rows[:-1], last[:-GROUP]) if len(last) > GROUP else rows[:-1]
-            X = self.space.backend.concatenate([last[-GROUP:], X])
+        rows, n = self.rows, len(X)
+        if rows and not isinstance(last := rows[-1], OnDisk) and (1 in (n, len(last)) or n + len(last) <= GROUP_ROWS):
+            rows = (*rows[:-1], last[:-GROUP_ROWS]) if len(last) > GROUP_ROWS else rows[:-1]
+            X = self.space.backend.concatenate([last[-GROUP_ROWS:], X])
         return replace(self, rows=(*rows, grouped(X)), is_sealed=False)
 
     def plus_moment(self, other: SecondMoment) -> SecondMoment:
         """Return the sum of two."""
         if other.packed is None:
             return self.plus(other.all_rows()) if other.rows else self
-        total = self.with_packed_rows(*other.blocks())
-        assert total.packed is not None
-        assert not isinstance(total.packed, OnDisk)
+        P = self._total(*other.blocks())
         with opened(other.packed) as Q:
-            self.space.backend.packed_add(total.packed, [(1.0, Q)])  # nobody else holds it yet
-        return total
+            self.space.backend.packed_add(P, [(1.0, Q)])
+        return SecondMoment(self.space, packed=P)
 
     def minus(self, X: Array) -> SecondMoment:
         """Return A_y - X'X; refuse rows that are not in it."""
         if self.packed is None:
             return replace(self, rows=(without_rows(self.all_rows(), X),), is_sealed=True)
-        backend, f = self.space.backend, self.space.n_features
-        left = self.with_packed_rows()
-        assert left.packed is not None
-        assert not isinstance(left.packed, OnDisk)
-        backend.packed_add_gram(left.packed, X, f, alpha=-1.0)  # nobody else holds it yet
+        backend, f, left = self.space.backend, self.space.n_features, self._total()
+        backend.packed_add_gram(left, X, f, alpha=-1.0)
         slack = rounding_tolerance(self.space.dtype, f, self.trace)
-        if backend.cholesky(backend.unpack(left.packed, f), slack) is None:
+        if backend.cholesky(backend.unpack(left, f), slack) is None:
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with this class. Nothing was changed."
             )
-        return left
+        return SecondMoment(self.space, packed=left)
 
     def sealed(self) -> SecondMoment:
         """Return the same as a function of A_y alone: one factor, or one packed matrix."""
@@ -147,29 +140,27 @@ class SecondMoment:
 
     # -- storage --
     def spilled(self) -> SecondMoment:
-        """Return the same, sealed, in a file."""
-        sealed = self.sealed()
-        held = sealed.stored()
-        if isinstance(held, OnDisk):
-            return sealed
-        return SecondMoment.of(OnDisk(held, self.space.disk), self.space)
+        """Return the same in files; of rows those that are not in one yet, as what is in a file is not written again.
 
-    def stored(self) -> Array | OnDisk:
+        A row that is alone stays: it is as it came until others join it.
+        """
+        disk, packed = self.space.disk, self.packed
+        new = [block for block in self.rows if not isinstance(block, OnDisk)]
+        rows = self.rows
+        if sum(map(len, new)) > 1 or (new and self.is_sealed):
+            written = tuple(block for block in rows if isinstance(block, OnDisk))
+            rows = (*written, OnDisk(self.space.backend.concatenate(new), disk))
+        if packed is not None and not isinstance(packed, OnDisk):
+            packed = OnDisk(packed, disk)
+        return replace(self, rows=rows, packed=packed)
+
+    def stored(self) -> Stored:
         """Return a sealed moment as one array: rows of shape (r, f) or a packed matrix, or the file that has it."""
         if self.packed is not None:
             return self.packed
         return self.rows[0] if len(self.rows) == 1 else self.all_rows()
 
     @classmethod
-    def of(cls, array: Array | OnDisk, space: Space) -> SecondMoment:
+    def of(cls, array: Stored, space: Space) -> SecondMoment:
         """Return the moment that `stored` has returned an array of."""
         return cls(space, (array,)) if len(array.shape) == 2 else cls(space, packed=array)
-
-
-def check_moment(array: Array, space: Space) -> None:
-    """Refuse an array that `SecondMoment.stored` cannot have returned."""
-    f = space.n_features
-    shape = (len(array), f) if array.ndim == 2 else (packed_size(f),)
-    dtype = backend_of(array).dtype(array)
-    if tuple(array.shape) != shape or dtype != space.dtype:
-        raise ValueError(f"an array is {dtype}{list(array.shape)} where {space.dtype}{list(shape)} belongs")

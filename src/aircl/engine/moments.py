@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from aircl.engine.backend import Array, packed_size
 from aircl.engine.batch import ClassRows
-from aircl.engine.memory import OnDisk
-from aircl.engine.moment import SecondMoment, opened
+from aircl.engine.memory import OnDisk, opened
+from aircl.engine.moment import SecondMoment
 from aircl.engine.space import Space
 
 # After so many sums, a factor of so many rows is packed if there is room: f^2 / 2 additions a sum against r f^2.
@@ -18,6 +19,8 @@ PACK_AFTER_SUMS = 3
 MANY_ROWS = 100
 # Bytes of new matrices that are made before the old ones are let go.
 STEP_BYTES = 512 * 2**20
+
+Change = Callable[[SecondMoment], SecondMoment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +42,17 @@ class Moments:
     nbytes: int = 0
     n_sums: int = 0
 
-    def replaced(self, changes: Iterable[tuple[int, SecondMoment]], reserve: int = 0) -> Moments:
-        """Return the same with some moments replaced, of new slots too; `reserve` bytes of room are taken already.
+    def changed(self, changes: Iterable[tuple[int, Change]], reserve: int = 0) -> Moments:
+        """Return the same with some moments changed, of new slots too; `reserve` bytes of room are taken already.
 
-        Changes are made as they are asked for, one at a time, so that what is over the room goes to a file at once.
+        Changes are made one at a time, each to what the moment is by then, as what is over the room goes to files.
         """
         held, nbytes, room = list(self.held), self.nbytes, self.space.room - reserve
-        for slot, moment in changes:
+        for slot, change in changes:
             held.extend(SecondMoment(self.space) for _ in range(len(held), slot + 1))
-            nbytes += moment.nbytes - held[slot].nbytes
-            held[slot] = moment
+            nbytes -= held[slot].nbytes
+            held[slot] = change(held[slot])
+            nbytes += held[slot].nbytes
             if nbytes > room:
                 for largest in sorted(range(len(held)), key=lambda slot: -held[slot].nbytes):
                     if nbytes <= 0.9 * room or held[largest].nbytes == 0:
@@ -58,19 +62,15 @@ class Moments:
                     nbytes += held[largest].nbytes
         return replace(self, held=tuple(held), nbytes=nbytes)
 
-    def padded(self, n_classes: int) -> Moments:
-        """Return the same with room for more classes."""
-        empty = (SecondMoment(self.space),) * (n_classes - len(self.held))
-        return replace(self, held=self.held + empty) if empty else self
-
-    def taken(self, slots: Sequence[int]) -> Moments:
-        """Return those of some classes, in this order."""
-        held = tuple(self.held[slot] for slot in slots)
-        return Moments(self.space, held, sum(moment.nbytes for moment in held))
+    def taken(self, slots: Array) -> Moments:
+        """Return those of some classes, in this order; -1 stands for an empty one."""
+        empty = SecondMoment(self.space)
+        held = tuple(empty if slot < 0 else self.held[slot] for slot in slots.tolist())
+        return replace(self, held=held, nbytes=sum(moment.nbytes for moment in held))
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Moments:
         """Return the moments with rows added."""
-        return self.replaced(((slot, self.held[slot].plus(rows)) for slot, rows in batch), reserve)
+        return self.changed(((slot, partial(SecondMoment.plus, X=rows)) for slot, rows in batch), reserve)
 
     def first_step(self, batch: ClassRows) -> int:
         """Return how many classes of a batch to add at once, so that old and new matrices fit into memory together."""
@@ -85,7 +85,7 @@ class Moments:
     def sealed(self, reserve: int = 0) -> Moments:
         """Return the same as a function of the A_y alone."""
         waiting = [slot for slot, moment in enumerate(self.held) if not moment.is_sealed]
-        return self.replaced(((slot, self.held[slot].sealed()) for slot in waiting), reserve) if waiting else self
+        return self.changed(((slot, SecondMoment.sealed) for slot in waiting), reserve) if waiting else self
 
     # -- sums --
     def summed(self, pi: Array) -> Array:
@@ -133,4 +133,4 @@ class Moments:
                 changes.append(slot)
                 if len(changes) * size > STEP_BYTES:  # the others at the next sum
                     break
-        return self.replaced((slot, self.held[slot].with_packed_rows()) for slot in changes)
+        return self.changed((slot, SecondMoment.with_packed_rows) for slot in changes)

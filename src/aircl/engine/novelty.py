@@ -1,9 +1,9 @@
 """How unlike anything learned a row is, from the statistics alone: a relative Mahalanobis distance and its scale.
 
-With S the unbiased pooled scatter, A = S + 1/4 tr(S)/f I and z = A^-1/2 (x - m), m the mean of the class means, B is
-the covariance of the class means z_y, with eigenvalues l_j. A row is as far from a class as |z - z_y|^2 tells, and as
-far from everything as the distance under I + B + tau I tells, tau = 1/5 tr(B)/f. The least of the first minus the
-second,
+With S the unbiased pooled scatter, A = S + tr(S) / min(f, n - C) I and z = A^-1/2 (x - m), m the mean of the class
+means, B is the covariance of the class means z_y, with eigenvalues l_j. A row is as far from a class as |z - z_y|^2
+tells, and as far from everything as the distance under I + B + tau I tells, tau = 1/5 tr(B)/f. The least of the first
+minus the second,
 
     r(x) = min_y |v - v_y|^2 - sum_j v_j^2 / (1 + tau + l_j) + q (1 - 1 / (1 + tau)),
 
@@ -12,14 +12,15 @@ length of what is left of z. It is large for rows that are unusual in directions
 larger for rows that are unusual in any.
 
 The scale is the share of new samples of the learned classes that would have a larger r. They are simulated: for class
-y, v is (1 - rho_y) v_y plus noise of the covariance Sigma_y / (1 - h)^2, h = tr(A^-1 S) / n being the leverage of a
-sample in S and rho_y = tr(A^-1 S) / ((1 - h) n_y |v_y|^2), at most 1, what is noise of n_y samples in v_y. Sigma_y is
-the class's own scatter over n_y - 1, where the store has it, shrunk with the weight of 10 samples to the pooled one,
-widened along v_y as much as the classes' own are on average (with 10 samples' worth of 1.5; so 1.5 where they are not
-known). Lengths vary more than those of a normal distribution: squared ones are log-normal, with deviation 0.7 of the
-logarithm for v and 0.47 for q. Classes weigh as the priors say.
+y, v is (1 - rho_y) v_y plus noise of the covariance (1 + (1 - rho_y) / n_y) Sigma_y / (1 - h)^2, h = tr(A^-1 S) / n
+being the leverage of a sample in S, with this A at most a half, and rho_y = tr(A^-1 S) / ((1 - h) n_y |v_y|^2), at most
+1, what is noise of n_y samples in v_y. Sigma_y is the class's own scatter over n_y - 1, where the store has it, shrunk
+with the weight of 10 samples to the pooled one, widened along v_y as much as the classes' own are on average (with 10
+samples' worth of 1.5; so 1.5 where they are not known). Lengths vary more than those of a normal distribution: squared
+ones are log-normal, with deviation 0.7 of the logarithm for v and 0.42 for q. Classes weigh as the priors say.
 
 Nothing is drawn at random: noise is that of `aircl.engine.calibration`, a continuous function of the statistics.
+The constants are chosen as there.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import ndtri
 
 from aircl.engine.backend import Array
-from aircl.engine.calibration import PRIOR, normals, own_scatter, symmetric_roots
+from aircl.engine.calibration import PRIOR, class_keys, normals, own_scatter, symmetric_roots
 from aircl.engine.problem import Problem
 
-# Of the trace of S, beside S; and of the trace of B, beside B.
-RIDGE, BACKGROUND = 0.25, 0.2
+# Of the mean eigenvalue of S, beside S: 1, so that no more than half of what the samples tell goes into the distances
+# of these very samples. And of that of B, beside B.
+RIDGE, BACKGROUND = 1.0, 0.2
 # Directions in which classes differ, classes that stand for more, and simulated rows in all.
 MANY_DIRECTIONS, MANY_CLASSES, ROWS = 128, 256, 4096
 # Deviations of the logarithms of squared lengths, in directions in which classes differ and in others.
-SPREAD, SPREAD_OUTSIDE = 0.7, 0.47
+SPREAD, SPREAD_OUTSIDE = 0.7, 0.42
 # How much wider than in general a class scatters along its own mean, where nothing is known of it.
 PRIOR_WIDENING = 1.5
 # Beyond so large a share of the simulated rows, the distribution is taken to be exponential.
@@ -115,7 +117,7 @@ def novelty(problem: Problem) -> Novelty:
     """
     backend, count = problem.backend, problem.count
     C, n = len(count), float(count.sum())
-    S = backend.to_numpy(backend.symmetric(backend.double(problem.within))) * (n / max(n - C, 1e-300))
+    S = backend.to_numpy(backend.symmetric(backend.double(problem.within_class_covariance))) * (n / max(n - C, 1e-300))
     trace, f = float(np.trace(S)), len(S)
     if n - C <= 1e-9 * n or not 0.0 < trace < np.inf:
         raise ValueError(
@@ -125,26 +127,27 @@ def novelty(problem: Problem) -> Novelty:
     means = backend.to_numpy(backend.double(problem.sums)) / count[:, None]
     centre = means.mean(axis=0)
     A = S.copy()
-    A[np.diag_indices(f)] += RIDGE * trace / f
+    A[np.diag_indices(f)] += RIDGE * trace / min(f, n - C)
     L = np.linalg.cholesky(A)
     V, spread = _directions(L, means - centre)
     v = (means - centre) @ V
     total = float(np.trace(cho_solve((L, True), S)))  # tr(A^-1 S)
     h = min(total / n, 1.0 - 1e-6)
     tau = BACKGROUND * float(spread.sum()) / f if len(spread) else np.inf
-    key = np.log(np.square(v).sum(axis=1) + 1e-300) / np.pi + np.log(count)
+    key = class_keys(problem, backend.asarray(means))
     slots = np.sort(np.argsort(key, kind="stable")[:: -(-C // MANY_CLASSES)])
     half = max(2, ROWS // max(len(slots), 4) // 2) if C <= 4 * MANY_CLASSES else 2
 
     pooled = V.T @ S @ V
-    roots = symmetric_roots(_covariances(problem, V, means, v, pooled, slots) / (1.0 - h) ** 2)
+    rho = (total / ((1.0 - h) * count * np.square(v).sum(axis=1).clip(min=1e-300))).clip(max=1.0)
+    covariance = _covariances(problem, V, means, v, pooled, slots) / (1.0 - h) ** 2
+    roots = symmetric_roots(covariance * (1.0 + (1.0 - rho) / count)[slots][:, None, None])
     # Noise for every class, made into coordinates in a way that does not depend on the choice of eigenvectors.
     every = np.broadcast_to(np.arange(C), (len(slots), C))
     noise = normals(key, slots, every, half) @ (v / np.sqrt(C * spread.clip(min=1e-300)))
     quantile = ndtri((np.arange(half) + 0.5) / half)
     noise *= np.exp((SPREAD * quantile - SPREAD**2 / 2.0) / 2.0)[:, None]
     noise = np.concatenate([noise, -noise], axis=1) @ roots
-    rho = (total / ((1.0 - h) * count * np.square(v).sum(axis=1).clip(min=1e-300))).clip(max=1.0)
     rows = ((1.0 - rho)[:, None] * v)[slots][:, None, :] + noise
     shuffled = np.random.default_rng(1).permutation(half)
     length = np.exp(SPREAD_OUTSIDE * quantile[shuffled] - SPREAD_OUTSIDE**2 / 2.0)

@@ -10,10 +10,9 @@ import numpy as np
 
 from aircl.engine.air import ClassMoments
 from aircl.engine.backend import Array
-from aircl.engine.moments import Moments
-from aircl.engine.problem import pooled_scatter_uncertainty
+from aircl.engine.problem import pooled_scatter_uncertainty, weighted_within_class_covariance
 from aircl.engine.space import StoreError
-from aircl.engine.statistics import ByClass, Symmetric, held
+from aircl.engine.statistics import ByClass, Symmetric, declare
 
 # Folded with smaller or larger weights, second moments would leave the range of float32.
 WEIGHTS = (1e-20, 1e20)
@@ -37,8 +36,8 @@ class Pooled(ClassMoments):
     own_moments: ClassVar[None] = None
     cannot_forget = "store='pooled' cannot forget. Use store='per-class' to forget rows or whole classes."
 
-    folded: Array = held(Symmetric("folded"))
-    folded_pi: Array = held(ByClass("folded_pi", share=0))
+    folded: Array = declare(Symmetric("folded"))
+    folded_pi: Array = declare(ByClass("folded_pi", share=0))
 
     def check_update(self, slots: Array) -> None:
         """Refuse classes of closed phases."""
@@ -62,7 +61,7 @@ class Pooled(ClassMoments):
             self,
             folded=self.gram(pi),
             folded_pi=np.where(is_open, pi, self.folded_pi),
-            moments=Moments(self.space).padded(self.n_classes),
+            moments=self.moments.taken(np.full(self.n_classes, -1)),
         )
 
     def gram(self, pi: Array) -> Array:
@@ -83,24 +82,13 @@ class Pooled(ClassMoments):
         G += self.folded if ratio[0] == 1.0 else self.folded * float(ratio[0])
         return G
 
-    def within_class_covariance(self, pi: Array) -> Array:
-        """Return the mean of the class covariances under the weights pi: all that the folded sum still tells.
+    def within_class_covariance(self, pi: Array, G: Array) -> Array:
+        """Return the mean of the class covariances under the weights pi: all that the folded sum G still tells."""
+        return weighted_within_class_covariance(G, self.sums, pi, self.count)
 
-        As in the other stores, it is over n, not n - C.
-        """
-        free = np.maximum(self.count - 1.0, 0.0)
-        degrees_of_freedom = float(pi @ free)
-        if degrees_of_freedom == 0.0:  # one sample a class: no scatter
-            return self.space.backend.lower_zeros(self.space.n_features, self.space.dtype)
-        S = self.gram(pi)
-        root = self.space.backend.column(np.sqrt(pi / self.count), self.sums)
-        self.space.backend.add_gram(S, self.sums * root, alpha=-1.0)
-        S *= float(free.sum() / self.count.sum()) / degrees_of_freedom
-        return S
-
-    def uncertainty(self, within: Array, pi: Array) -> float:
-        """Return how little S_w, complete, tells of the scatter of a class; samples are in it by their weights."""
-        return pooled_scatter_uncertainty(within, pi, self.count)
+    def uncertainty(self, S_w: Array, pi: Array) -> float:
+        """Return how little S_w tells of the scatter of a class; samples are in it by their weights."""
+        return pooled_scatter_uncertainty(S_w, pi, self.count)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""

@@ -48,17 +48,17 @@ class Problem:
         # A power of two changes no digit, and keeps weights of any size in the range of the second moments' dtype.
         unit = float(np.ldexp(1.0, int(np.frexp(weights.max())[1])))
         own = weights / unit
-        G = statistics.gram(own)
+        G, pi = statistics.gram(own), own * (factor * unit)
         G *= factor * unit
         return cls(
             statistics.space,
             statistics.count,
             statistics.sums,
-            own * (factor * unit),
+            pi,
             G,
             statistics.own_moments,
-            lambda: statistics.within_class_covariance(own),
-            lambda within: statistics.uncertainty(within, own),
+            lambda: statistics.within_class_covariance(pi, G),
+            lambda S_w: statistics.uncertainty(S_w, own),
         )
 
     @property
@@ -67,16 +67,55 @@ class Problem:
         return self.space.backend
 
     @cached_property
-    def within(self) -> Array:
+    def within_class_covariance(self) -> Array:
         """S_w, an estimate of the covariance that the classes share, shape (f, f), lower."""
         return self._within()
 
-    def uncertainty(self, within: Array) -> float:
-        """Return how little S_w, complete and in any basis, tells of a class that nothing more is known of."""
-        return self._uncertainty(within)
+    @cached_property
+    def uncertainty(self) -> float:
+        """How little S_w tells of a class that nothing more is known of."""
+        return self._uncertainty(self.within_class_covariance)
 
 
-def pooled_scatter_uncertainty(within: Array, weight: Array, count: Array) -> float:
+def scatter_leverage(problem: Problem, K: Array) -> float:
+    """Return h = tr(K sum_y pi_y (A_y - n_y m_y'm_y)) / (n - C), the mean leverage of a sample in its class's scatter.
+
+    What is summed is a part of G, in n - C directions at the most: h is below 1 if K is (G + gamma I)^-1, whatever the
+    counts are. K has the shape (f, f), lower. Cost O(f^2 C).
+    """
+    backend, n = problem.backend, float(problem.count.sum())
+    M = weighted_means(problem)
+    of_means = float((M.T * backend.symmetric_product(K, backend.cast(M.T, K.dtype))).sum())
+    return bounded((backend.inner_product(K, problem.G) - of_means) / max(n - len(problem.count), 1e-9))
+
+
+def weighted_means(problem: Problem) -> Array:
+    """Return (pi_y n_y)^(1/2) m_y, shape (C, f), float64: their second moments are the part of G that is no scatter."""
+    sums = problem.backend.double(problem.sums)
+    return sums * problem.backend.column(np.sqrt(problem.pi / problem.count), sums)
+
+
+def bounded(leverage: float) -> float:
+    """Return a leverage within the bounds that rounding may have taken it over."""
+    return min(max(leverage, 0.0), 1.0 - 1e-6)
+
+
+def weighted_within_class_covariance(G: Array, sums: Array, pi: Array, count: Array) -> Array:
+    """Return the mean of the class covariances under the weights pi, over n as S_w is, shape (f, f), lower.
+
+    sum_y pi_y (A_y - n_y m_y'm_y) has the expectation sum_y pi_y (n_y - 1) S, if S is the covariance of all classes.
+    """
+    backend, free = backend_of(G), np.maximum(count - 1.0, 0.0)
+    S = backend.copy(G)
+    if (degrees_of_freedom := float(pi @ free)) == 0.0:  # one sample a class: no scatter
+        S *= 0.0
+        return S
+    backend.add_gram(S, sums * backend.column(np.sqrt(pi / count), sums), alpha=-1.0)
+    S *= float(free.sum() / count.sum()) / degrees_of_freedom
+    return S
+
+
+def pooled_scatter_uncertainty(S_w: Array, weight: Array, count: Array) -> float:
     """Return how little S_w tells of the scatter of a class, from 0 to 1.
 
     It tells of the classes that it is made of: nothing is missed if all have the same share in it, much if one has
@@ -85,15 +124,15 @@ def pooled_scatter_uncertainty(within: Array, weight: Array, count: Array) -> fl
 
     Parameters
     ----------
-    within : array of shape (f, f)
-        S_w, complete.
+    S_w : array of shape (f, f)
+        S_w, lower.
     weight, count : arrays of shape (C,)
         The weight of a sample of each class in S_w, and the class counts.
     """
-    backend, share = backend_of(within), weight * count
+    backend, share = backend_of(S_w), weight * count
     evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class
     imbalance = (len(count) / evenness - 1.0) / max(len(count) - 1, 1)
-    directions = backend.trace(within) ** 2 / max(float(backend.square(within).sum()), 1e-300)
+    directions = backend.trace(S_w) ** 2 / max(backend.inner_product(S_w, S_w), 1e-300)
     n = share.sum() ** 2 / (weight @ share)  # as many samples of equal weight tell as much
     noise = min((1.0 + directions) / n, 1.0)
     return float(1.0 - (1.0 - imbalance) * (1.0 - noise))

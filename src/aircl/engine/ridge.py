@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array, backend_of
 from aircl.engine.calibration import Calibration, calibrate
-from aircl.engine.gamma import GammaPath, choose_gamma, leave_one_out_error
+from aircl.engine.gamma import Criterion, GammaPath, Trial, choose_gamma, leave_one_out_error
 from aircl.engine.novelty import Novelty, novelty
 from aircl.engine.priors import log_ratio
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
 from aircl.engine.weighting import Weighting
+
+if TYPE_CHECKING:
+    from aircl.engine.learner import Solved
 
 
 @dataclass(frozen=True)
@@ -62,16 +65,30 @@ class Ridge:
 
     def solve(self, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
         """Return the weights for what was learned, and the gamma to remember."""
-        problem = weigh(state.statistics, self.weighting, self.scale, state.labels.seen)
-        chosen, W = None, None
+        return self.solve_problem(weigh(state.statistics, self.weighting, self.scale, state.labels.seen), state, memory)
+
+    def solve_again(self, last: Solved, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
+        """Do as `solve`, without weighing again if the last solution, of the same state, has another gamma only."""
+        weighed, solution = getattr(last.rule, "weighed", None), last.solution
+        if weighed is None or replace(weighed, gamma=self.gamma) != self.weighed or solution.problem is None:
+            return self.solve(state, memory)
+        return self.solve_problem(solution.problem, state, memory)
+
+    def solve_problem(self, problem: Problem, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
+        """Do as `solve`, for a state that has been weighed."""
+        chosen: GammaMemory | None = None
+        trial: Trial | None = None
         if self.gamma == "auto":
             chosen = memory if isinstance(memory, GammaMemory) and memory.is_near_for(self, state) else None
             if chosen is None or not chosen.is_valid_for(self, state):
-                path, W = choose_gamma(problem, None if chosen is None else chosen.gamma)
+                path, trial = choose_gamma(problem, None if chosen is None else chosen.gamma)
                 chosen = GammaMemory.of(self, state, path)
         gamma = float(self.gamma) if chosen is None else chosen.gamma
-        W, backend, dtype = solve(problem, gamma) if W is None else W, problem.backend, problem.space.dtype
-        found = calibrate(problem, W, gamma) if self.calibrate else None
+        if self.calibrate and trial is None:
+            trial = Criterion(problem).at(gamma)
+        W = solve(problem, gamma) if trial is None or trial.W is None else trial.W
+        backend, dtype = problem.backend, problem.space.dtype
+        found = calibrate(problem, W, trial.trace, trial.leverage) if self.calibrate and trial is not None else None
         solution = RidgeSolution(
             W=backend.cast(W, dtype),
             b=None if found is None else backend.cast(backend.asarray(found.b), dtype),
@@ -227,6 +244,6 @@ class GammaMemory:
         return same and 2 * state.n_classes < 3 * self.n_classes
 
     def is_valid_for(self, rule: Ridge, state: State) -> bool:
-        """Tell whether it may stand: the same weighting, no end of a phase, no new class, the count not doubled."""
-        same = self.is_near_for(rule, state) and state.n_classes == self.n_classes
-        return same and bool(state.count.sum() < 2 * self.count)
+        """Tell whether it may stand: it is near, a tenth more classes at the most, none less, the count not doubled."""
+        few = self.n_classes <= state.n_classes <= 1.1 * self.n_classes
+        return self.is_near_for(rule, state) and few and bool(state.count.sum() < 2 * self.count)

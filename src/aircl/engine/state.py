@@ -97,8 +97,9 @@ class State:
         batch, ledger = 0 if self.batch is None else self.batch.rows.nbytes, self.ledger
         return self.statistics.nbytes + self.waiting.nbytes + batch + (0 if ledger is None else ledger.nbytes)
 
-    def _changed(self, *, anew: bool, **parts: Any) -> State:
-        return replace(self, version=self.version + 1, epoch=self.epoch + anew, **parts)
+    def changed(self, *, new_gamma: bool = True, **parts: Any) -> State:
+        """Return the state with some of its attributes changed; `new_gamma`: for which gamma is to be chosen anew."""
+        return replace(self, version=self.version + 1, epoch=self.epoch + new_gamma, **parts)
 
     # -- rows on their way --
     @property
@@ -136,7 +137,7 @@ class State:
         unique, inverse = np.unique(labels, return_inverse=True)
         known, slots = self.labels.with_slots(unique)
         self.statistics.check_update(slots)
-        state = self._changed(anew=False, labels=known)
+        state = self.changed(new_gamma=False, labels=known)
         if len(X) <= self.statistics.space.waiting_rows:
             if len(state.waiting) + len(X) > self.statistics.space.waiting_rows:
                 state = state.absorbed()
@@ -163,8 +164,7 @@ class State:
         slots[where] = slots_of_unique
         if check:
             state.statistics.check_merge(slots)
-        return state._changed(
-            anew=True,
+        return state.changed(
             statistics=state.statistics.merged(other.statistics, slots),
             labels=labels.declaring(self.labels.cast(other.labels.declared)),
             lineage=self.lineage | other.lineage,
@@ -178,8 +178,7 @@ class State:
         slots = state._known(unique)
         statistics, emptied = state.statistics.minus(sort_by_class(X, slots[inverse], weight))
         gone = emptied.tolist()
-        return state._changed(
-            anew=True,
+        return state.changed(
             statistics=statistics.dropped(gone).sealed() if gone else statistics.sealed(),
             labels=state.labels.without(gone) if gone else state.labels,
             ledger=state._ledger_without(gone),
@@ -191,7 +190,7 @@ class State:
         slots = state._known(np.unique(labels)).tolist()
         statistics = state.statistics.without_classes(slots)
         kept, ledger = state.labels.without(slots), state._ledger_without(slots)
-        return state._changed(anew=True, statistics=statistics, labels=kept, ledger=ledger)
+        return state.changed(statistics=statistics, labels=kept, ledger=ledger)
 
     def _ledger_without(self, slots: list[int]) -> Ledger | None:
         return self.ledger.without_slots(slots, self.n_classes) if self.ledger is not None and slots else self.ledger
@@ -203,12 +202,6 @@ class State:
             return self
         return replace(self, ledger=self.ledger.plus(shown, self.labels.match(labels)))
 
-    def crossed_out(self, shown: Shown | None) -> State:
-        """Return the state without rows in the ledger that are about to be forgotten."""
-        if self.ledger is None or shown is None:
-            return self
-        return replace(self, ledger=self.ledger.minus(shown))
-
     def _known(self, unique: Array) -> Array:
         slots = self.labels.match(unique)
         if np.any(slots < 0):
@@ -219,21 +212,9 @@ class State:
         """Return the state after the open phase; the class weights are a function of counts and labels."""
         state = self.sealed()
         statistics = state.statistics.closed_phase(weights(state.count, state.labels.seen))
-        return state._changed(anew=True, statistics=statistics)
-
-    def with_labels(self, labels: Labels) -> State:
-        """Return the same with more labels declared."""
-        return self._changed(anew=False, labels=labels)
-
-    def with_inputs(self, inputs: Any) -> State:
-        """Return the same with something else noted about where the rows come from."""
-        return self._changed(anew=False, inputs=inputs)
+        return state.changed(statistics=statistics)
 
     def with_statistics(self, change: Callable[[Any], Statistics]) -> State:
         """Return the state with other statistics of the same samples, made of those that there are."""
         state = self.absorbed()
-        return state._changed(anew=True, statistics=change(state.statistics))
-
-    def refreshed(self) -> State:
-        """Return the same state, for which gamma is to be chosen anew."""
-        return self._changed(anew=True)
+        return state.changed(statistics=change(state.statistics))

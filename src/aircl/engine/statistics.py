@@ -10,52 +10,57 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from aircl.engine.backend import NUMPY, Array, backend_of, packed_size
 from aircl.engine.batch import ClassRows
-from aircl.engine.memory import OnDisk
-from aircl.engine.moment import SecondMoment, check_moment
+from aircl.engine.memory import OnDisk, Stored
+from aircl.engine.moment import SecondMoment
 from aircl.engine.moments import Moments
 from aircl.engine.space import Space, StoreError
 
-Stored = Array | OnDisk
-
 
 # -- parts: what statistics are made of --
-class Part(Protocol):
-    """One part of some statistics: how it begins, grows with the classes, adds up and is stored."""
+@dataclass(frozen=True)
+class Part:
+    """One part of some statistics: how it begins, follows the classes, adds up and is stored.
 
-    @property
-    def file(self) -> str:
-        """Its name in a file."""
+    Attributes
+    ----------
+    file : str
+        Its name in a file.
+    """
+
+    file: str
 
     def empty(self, space: Space) -> Any:
         """Return it for no class."""
-
-    def padded(self, value: Any, n_classes: int) -> Any:
-        """Return it with zeros for more classes."""
+        raise NotImplementedError
 
     def taken(self, value: Any, slots: Array) -> Any:
-        """Return it for some of the classes only."""
+        """Return it for some of the classes only; -1 stands for a class of which nothing was learned."""
+        return value
 
     def summed(self, value: Any, other: Any, slots: Array, reserve: int) -> Any:
         """Return value + other, whose class i is `slots[i]` of value."""
+        return value + other
 
     def stored(self, value: Any, space: Space) -> dict[str, Stored]:
-        """Return it as named NumPy arrays."""
+        """Return it as named NumPy arrays, or files of them."""
+        raise NotImplementedError
 
     def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Any:
         """Return what `stored` has made arrays of, or raise if they do not fit."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class ByClass:
+class ByClass(Part):
     """A float64 row per class, `share` of the features wide; with share 0 one number, in NumPy always."""
 
-    file: str
     share: float = 1.0
 
     def _shape(self, space: Space, n_classes: int) -> tuple[int, ...]:
@@ -65,14 +70,14 @@ class ByClass:
         """Return no rows."""
         return (space.backend if self.share else NUMPY).zeros(self._shape(space, 0), np.float64)
 
-    def padded(self, value: Array, n_classes: int) -> Array:
-        """Return the rows with zeros below."""
-        backend = backend_of(value)
-        return backend.concatenate([value, backend.zeros((n_classes - len(value), *value.shape[1:]), np.float64)])
-
     def taken(self, value: Array, slots: Array) -> Array:
-        """Return some of the rows."""
-        return backend_of(value).take(value, slots)
+        """Return some of the rows, zeros for -1."""
+        backend, known = backend_of(value), slots >= 0
+        if known.all():
+            return backend.take(value, slots)
+        rows = backend.zeros((len(slots), *value.shape[1:]), np.float64)
+        rows[backend.index(np.flatnonzero(known))] = backend.take(value, slots[known])
+        return rows
 
     def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
         """Return the sum."""
@@ -91,27 +96,12 @@ class ByClass:
 
 
 @dataclass(frozen=True)
-class Symmetric:
+class Symmetric(Part):
     """One symmetric (f, f) matrix for all classes, in its lower triangle; packed in a file."""
-
-    file: str
 
     def empty(self, space: Space) -> Array:
         """Return zeros."""
         return space.backend.lower_zeros(space.n_features, space.dtype)
-
-    def padded(self, value: Array, n_classes: int) -> Array:
-        """Return it as it is."""
-        return value
-
-    def taken(self, value: Array, slots: Array) -> Array:
-        """Return it as it is."""
-        return value
-
-    def summed(self, value: Array, other: Array, slots: Array, reserve: int) -> Array:
-        """Return the sum."""
-        total: Array = value + other
-        return total
 
     def stored(self, value: Array, space: Space) -> dict[str, Stored]:
         """Return it packed."""
@@ -124,27 +114,22 @@ class Symmetric:
 
 
 @dataclass(frozen=True)
-class OnePerClass:
+class OnePerClass(Part):
     """A second moment per class."""
-
-    file: str
 
     def empty(self, space: Space) -> Moments:
         """Return no moments."""
         return Moments(space)
 
-    def padded(self, value: Moments, n_classes: int) -> Moments:
-        """Return the moments with empty ones behind."""
-        return value.padded(n_classes)
-
     def taken(self, value: Moments, slots: Array) -> Moments:
         """Return some of the moments."""
-        return value.taken(slots.tolist())
+        return value.taken(slots)
 
     def summed(self, value: Moments, other: Moments, slots: Array, reserve: int) -> Moments:
         """Return the sum, sealed."""
         pairs = zip(slots.tolist(), other.held, strict=True)
-        return value.replaced(((slot, value.held[slot].plus_moment(more).sealed()) for slot, more in pairs), reserve)
+        total = value.changed(((slot, partial(SecondMoment.plus_moment, other=more)) for slot, more in pairs), reserve)
+        return total.sealed(reserve)
 
     def stored(self, value: Moments, space: Space) -> dict[str, Stored]:
         """Return an array, or the file of one, per class."""
@@ -157,15 +142,15 @@ class OnePerClass:
     def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Moments:
         """Return the moments; they are read one at a time, and those that there is no room for go to files again."""
 
-        def read(slot: int) -> SecondMoment:
-            array = arrays[f"{self.file}.{slot}"]
-            check_moment(array, space)
+        def read(_: SecondMoment, slot: int) -> SecondMoment:
+            array, f = arrays[f"{self.file}.{slot}"], space.n_features
+            validate_array(array, (len(array), f) if array.ndim == 2 else (packed_size(f),), space.dtype)
             return SecondMoment.of(space.backend.asarray(array), space)
 
-        return Moments(space).replaced((slot, read(slot)) for slot in range(n_classes))
+        return Moments(space).changed((slot, partial(read, slot=slot)) for slot in range(n_classes))
 
 
-def held(part: Part) -> Any:
+def declare(part: Part) -> Any:
     """Declare a field of statistics."""
     return dataclasses.field(metadata={"part": part})
 
@@ -197,9 +182,10 @@ class Statistics:
     name: ClassVar[str]
     cannot_forget: ClassVar[str] = "this classifier cannot forget."
     cannot_merge: ClassVar[str | None] = None
+    forgets_classes: ClassVar[bool] = False  # without their rows
 
     space: Space
-    count: Array = held(ByClass("count", share=0))
+    count: Array = declare(ByClass("count", share=0))
 
     @classmethod
     def parts(cls) -> dict[str, Part]:
@@ -225,19 +211,17 @@ class Statistics:
         """Width of the rows that are scored: those that are learned may be wider."""
         return self.space.n_features
 
-    def _each(self, change: Any) -> Self:
-        """Return the same with every part changed by a function of the part and its value."""
-        return dataclasses.replace(self, **{n: change(part, getattr(self, n)) for n, part in self.parts().items()})
-
     def padded(self, n_classes: int) -> Self:
         """Return the same with room for classes up to slot n_classes - 1."""
         if n_classes <= self.n_classes:
             return self
-        return self._each(lambda part, value: part.padded(value, n_classes))
+        slots = np.arange(n_classes)
+        return self.taken(np.where(slots < self.n_classes, slots, -1))
 
     def taken(self, slots: Array) -> Self:
-        """Return the statistics of some classes alone, in this order."""
-        return self._each(lambda part, value: part.taken(value, slots))
+        """Return the statistics of some classes alone, in this order; -1 stands for a new one."""
+        parts = self.parts().items()
+        return dataclasses.replace(self, **{name: part.taken(getattr(self, name), slots) for name, part in parts})
 
     def dropped(self, slots: Sequence[int]) -> Self:
         """Return the same without some classes; the later slots move up."""
@@ -293,7 +277,9 @@ class Statistics:
 
     def without_classes(self, slots: Sequence[int]) -> Self:
         """Return the statistics without classes whose rows are not at hand."""
-        raise StoreError(self.cannot_forget)
+        if not self.forgets_classes:
+            raise StoreError(self.cannot_forget)
+        return self.dropped(slots)
 
     def remaining_count(self, batch: ClassRows) -> tuple[Array, Array]:
         """Return the counts after taking `batch` out, and which of the touched classes that empties.

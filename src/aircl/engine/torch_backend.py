@@ -4,6 +4,9 @@ Nothing here brings rows, sums or second moments to the CPU; what travels is one
 numbers. A packed matrix has the same layout as in NumPy, so files are the same too.
 """
 
+# mypy: disable-error-code="override, misc"
+# tensors in the place of arrays, and a device that is not the same for all
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aircl.engine.backend import Array, packed_rectangle, packed_size
+from aircl.engine.backend import Array, NumpyBackend, packed_rectangle, packed_size
 
 _DTYPES: dict[np.dtype[Any], torch.dtype] = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 _NAMES = {ours: name for name, ours in _DTYPES.items()}
@@ -50,8 +53,8 @@ def small_to_numpy(values: Tensor) -> Array:
 
 
 @dataclass(frozen=True)
-class TorchBackend:
-    """Tensors on one device.
+class TorchBackend(NumpyBackend):
+    """Tensors on one device; what the methods do, `NumpyBackend` says.
 
     Parameters
     ----------
@@ -76,96 +79,66 @@ class TorchBackend:
         return f"torch tensors on {self.device}"
 
     @contextmanager
-    def computing(self) -> Iterator[None]:
+    def no_grad(self) -> Iterator[None]:
         """Return the context to change statistics in: what is made in inference mode could not be updated later."""
         with torch.inference_mode(False), torch.no_grad():
             yield
 
     # -- making and moving --
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Tensor:
-        """Return zeros."""
         return torch.zeros(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """Return room for numbers."""
         return torch.empty(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
 
     def asarray(self, values: Array) -> Tensor:
-        """Return a NumPy array as a tensor that nobody else holds."""
         return torch.tensor(values, device=self.device)
 
     def to_numpy(self, A: Tensor) -> Array:
-        """Return a tensor as a NumPy array."""
         return A.cpu().numpy()
 
     def dtype(self, A: Tensor) -> np.dtype[Any]:
-        """Return the dtype of a tensor, as NumPy names it."""
         return _NAMES[A.dtype]
 
     def cast(self, A: Tensor, dtype: Any) -> Tensor:
-        """Return A in another dtype, itself if it has it."""
         return A.to(dtype if isinstance(dtype, torch.dtype) else _DTYPES[np.dtype(dtype)])
 
-    def double(self, A: Tensor) -> Tensor:
-        """Return A in float64."""
-        return A.double()
-
     def copy(self, A: Tensor) -> Tensor:
-        """Return a copy."""
         return A.clone()
 
     def index(self, indices: Array) -> Tensor:
-        """Return whole numbers to index rows or columns with."""
         return torch.as_tensor(np.asarray(indices, dtype=np.int64), device=self.device)
 
     def column(self, values: Array, like: Tensor) -> Tensor:
-        """Return one number per row of `like`, in its dtype, as a column to multiply it with."""
         return torch.as_tensor(values, dtype=like.dtype, device=self.device)[:, None]
 
-    def take(self, A: Tensor, rows: Array, out: Tensor | None = None) -> Tensor:
-        """Return a copy of some rows of A."""
-        return torch.index_select(A, 0, self.index(rows), out=out)
+    def take(self, A: Tensor, rows: Array) -> Tensor:
+        return torch.index_select(A, 0, self.index(rows))
 
     def concatenate(self, arrays: list[Tensor]) -> Tensor:
-        """Put rows below rows."""
         return torch.cat(arrays)
 
     # -- numbers --
     def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
-        """Write factor A to `out`."""
         torch.mul(A, factor, out=out)
 
-    def square(self, A: Tensor) -> Tensor:
-        """Return the squares, float64."""
-        return A.double().square()
-
     def clip(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
-        """Bring what is below `low` or above `high` to there, in place."""
         return A.clamp_(low, high)
 
     def exp(self, A: Tensor) -> Tensor:
-        """Take the exponentials, in place."""
         return A.exp_()
 
     def softmax(self, A: Tensor) -> Tensor:
-        """Return the softmax of every row."""
         return A.softmax(1)
 
     def log_softmax(self, A: Tensor) -> Tensor:
-        """Return the logarithms of the softmax of every row."""
         return A.log_softmax(1)
 
     def max_abs(self, A: Tensor) -> float:
-        """Return the largest absolute value, NaN if there is one, 0 of nothing."""
         return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0
-
-    def trace(self, A: Tensor) -> float:
-        """Return the trace, summed in float64."""
-        return float(A.diagonal().sum(dtype=torch.float64))
 
     # -- classes of rows --
     def class_sums(self, rows: Tensor, start: Array, weight: Array | None) -> Tensor:
-        """Return the weighted sums of the rows from each start to the next, shape (k, f), float64."""
         sums = torch.zeros((len(start), rows.shape[1]), dtype=torch.float64, device=self.device)
         wide = rows.double()
         if weight is not None:
@@ -173,7 +146,6 @@ class TorchBackend:
         return sums.index_add_(0, self._class_of_row(start, len(rows)), wide)
 
     def subtract_means(self, rows: Tensor, mean: Tensor, start: Array, root_weight: Array | None) -> Tensor:
-        """Return every row minus `root_weight` times its class's mean (k, f); rows as in `class_sums`."""
         means = mean.to(rows.dtype).index_select(0, self._class_of_row(start, len(rows)))
         return rows - (means if root_weight is None else means.mul_(self.column(root_weight, rows)))
 
@@ -182,27 +154,22 @@ class TorchBackend:
 
     # -- symmetric matrices, lower --
     def lower_zeros(self, n_features: int, dtype: Any) -> Tensor:
-        """Return an (f, f) zero matrix that `add_gram` can update in place."""
         return self.zeros((n_features, n_features), dtype)
 
     def add_gram(self, A: Tensor, X: Tensor, alpha: float = 1.0) -> None:
-        """Add alpha X'X to A, in place."""
         if len(X):
             X = X.to(A.dtype)
             A.addmm_(X.T, X, alpha=alpha)
 
     def symmetric_product(self, A: Tensor, B: Tensor) -> Tensor:
-        """Return AB for a symmetric A in its lower form, shape (f, k)."""
         return self.symmetric(A) @ B
 
     def inner_product(self, A: Tensor, B: Tensor) -> float:
-        """Return tr(AB) for symmetric matrices in their lower form, summed in float64."""
         lower = B.tril().double()
         lower.diagonal().div_(2.0)
         return 2.0 * float((A * lower).sum())
 
     def symmetric(self, A: Tensor) -> Tensor:
-        """Mirror the lower triangle of A into a new, complete symmetric matrix."""
         return A.tril().add_(A.tril(-1).T)
 
     # -- symmetric matrices, packed --
@@ -218,17 +185,10 @@ class TorchBackend:
         high += (right.T @ right).tril_().mul_(alpha)
 
     def packed_add(self, P: Tensor, terms: list[tuple[float, Tensor]]) -> None:
-        """Add weighted packed matrices to P, in place."""
         for weight, Q in terms:
             P.add_(Q, alpha=weight)
 
-    def packed_diagonal(self, P: Tensor, n_features: int) -> Tensor:
-        """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
-        low, _, high = self._parts(P, n_features)
-        return torch.cat([low.diagonal(), high.diagonal()])
-
     def unpack(self, P: Tensor, n_features: int) -> Tensor:
-        """Return a packed matrix in its lower form."""
         low, below, high = self._parts(P, n_features)
         A = P.new_zeros((n_features, n_features))
         A[: len(low), : len(low)] = low.tril()
@@ -237,7 +197,6 @@ class TorchBackend:
         return A
 
     def pack(self, A: Tensor) -> Tensor:
-        """Return a lower matrix in its packed form."""
         P = A.new_zeros(packed_size(len(A)))
         low, below, high = self._parts(P, len(A))
         low += A[: len(low), : len(low)].tril()
@@ -254,32 +213,26 @@ class TorchBackend:
 
     # -- factorisations --
     def eigh(self, A: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the eigenvalues of a complete symmetric A, ascending, and its eigenvectors as columns."""
         eigenvalues, V = torch.linalg.eigh(A)
         return eigenvalues, V
 
     def qr(self, A: Tensor) -> tuple[Tensor, Tensor]:
-        """Return Q of A = QR, R upper triangular with a diagonal >= 0, and that diagonal; float64, perhaps a stack."""
         Q, R = torch.linalg.qr(A)
-        diagonal = R.diagonal(dim1=-2, dim2=-1)
-        return Q * torch.where(diagonal < 0, -1.0, 1.0).to(A.dtype)[..., None, :], diagonal.abs()
+        diagonal = R.diagonal()
+        return Q * torch.where(diagonal < 0, -1.0, 1.0).to(A.dtype), diagonal.abs()
 
     def cholesky(self, A: Tensor, shift: float) -> Tensor | None:
-        """Return the Cholesky factor of A (lower) + shift I in float64, None if that is not positive definite."""
         shifted = A.to(torch.float64, copy=True)
         shifted.diagonal().add_(shift)
         L, info = torch.linalg.cholesky_ex(shifted)  # reads the lower triangle only
         return L if int(info) == 0 else None
 
     def cholesky_solve(self, L: Tensor, B: Tensor) -> Tensor:
-        """Return the solution of LL'W = B, float64."""
         return torch.cholesky_solve(B.double(), L)
 
     def cholesky_inverse(self, L: Tensor) -> Tensor:
-        """Return the inverse of LL', float64."""
         return torch.cholesky_inverse(L)
 
     def reciprocal_condition(self, A: Tensor, L: Tensor) -> float:
-        """Return the reciprocal condition number of A (lower)."""
         eigenvalues = torch.linalg.eigvalsh(A.double())
         return max(float(eigenvalues[0] / eigenvalues[-1]), 0.0)

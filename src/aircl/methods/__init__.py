@@ -1,4 +1,4 @@
-"""The benchmark's learners, one a file, behind one small protocol."""
+"""The benchmark's learners, one per file, behind one small protocol."""
 
 from aircl.methods.method import Hints, IncompatibleError, Method, Range, Setup
 from aircl.methods.phase_collector import PhaseCollector

@@ -116,13 +116,14 @@ class BasePhaseMethod(AnalyticMethod):
 
     def scores(self, encoded: Any) -> tuple[Labels, Floats]:
         """Return the regression on one-hot targets."""
-        return super().scores(self._classifier.expand(self.features(encoded)))
+        return super().scores(self._classifier.expand(self.sent(self.features(encoded))))
 
     def probabilities(self, inputs: Batch) -> tuple[Labels, Floats] | None:
         """Return what the classifier says of the features; None while the first phase lasts."""
         if self.trunk is None or not hasattr(self._classifier, "predict_proba"):
             return None
-        return self._classifier.classes_, self._classifier.predict_proba(self.features(self.encode(inputs)))
+        given = self._classifier.predict_proba(self.sent(self.features(self.encode(inputs))))
+        return self._classifier.classes_, self._backend.to_numpy(given)
 
     def save(self, directory: Path) -> None:
         """Write the classifier, the adapted backbone, and what there is of the first phase."""

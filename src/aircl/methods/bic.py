@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient import Exemplars, Rows
 
 # Newton steps at most: two numbers of a convex problem.
-STEPS = 20
+MAX_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BiCOptions(ExemplarOptions):
         Weight of b^2 / 2 beside the cross-entropy of the second stage.
     """
 
-    learning_rate: float = 1e-2
+    learning_rate: float = 0.1
     adjust: Literal["none"] = "none"  # a prior is to be corrected once
     distillation: float = 1.0
     validation: float = 0.1
@@ -71,6 +71,8 @@ class BiasCorrection(PhaseWise, ExemplarReplay):
 
     Options = BiCOptions
     options: BiCOptions
+
+    kept = "scale shift held_out"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -131,17 +133,6 @@ class BiasCorrection(PhaseWise, ExemplarReplay):
         plain = super().logits(encoded)
         a, b = (pair.astype(plain.dtype) for pair in self._pairs)
         return plain * a + b
-
-    def state(self) -> dict[str, Any]:
-        """Return exemplars of both kinds, teacher and pairs."""
-        pairs = [pair.tolist() for pair in self._pairs]
-        return {**super().state(), "pairs": pairs, "held_out": self.held_out}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with exemplars, teacher and pairs."""
-        super().resume(state)
-        self.scale, self.shift = (np.array(pair, np.float64) for pair in state["pairs"])
-        self.held_out = state["held_out"]
 
     @property
     def _pairs(self) -> tuple[Floats, Floats]:
@@ -206,7 +197,7 @@ def fit_pair(logits: Floats, columns: Floats, n_old: int, l2: float) -> tuple[fl
 
     pair = np.array([1.0, 0.0])
     loss, p = evaluate(pair)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         errors, shares = (p - y)[:, n_old:], p[:, n_old:]
         slope = np.array([(errors * z).sum() / len(y), errors.sum() / len(y) + l2 * pair[1]])
         # Covariances under p of z and 1 on the new columns, which are 0 on the others.

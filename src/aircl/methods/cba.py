@@ -58,6 +58,8 @@ class ContinualBiasAdaptor(Rehearsal):
     Options = CBAOptions
     options: CBAOptions
 
+    kept = "_steps"
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.adaptor = gradient.Adaptor(self.generator).to(self.student.head.weight.device)
@@ -107,20 +109,18 @@ class ContinualBiasAdaptor(Rehearsal):
         )
         self.adaptor_optimiser.minimise(loss)
 
-    def state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, Any]:
         """Return memory and adaptor."""
         adaptor = {
             "weights": dict(self.adaptor.state_dict()),
             "optimiser": self.adaptor_optimiser.state(),
-            "steps": self._steps,
         }
-        return {**super().state(), "adaptor": adaptor}
+        return {**super().get_state(), "adaptor": adaptor}
 
-    def resume(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any]) -> None:
         """Go on with memory and adaptor."""
-        super().resume(state)
+        super().set_state(state)
         adaptor = state["adaptor"]
         for name, parameter in self.adaptor.named_parameters():
             parameter.data = gradient.send(adaptor["weights"][name], parameter.device)
         self.adaptor_optimiser.restore(adaptor["optimiser"])
-        self._steps = adaptor["steps"]

@@ -38,11 +38,7 @@ class CImbLOptions(ReplayOptions, DistillationOptions):
 
     online: ClassVar[Mapping[str, Any]] = {**ReplayOptions.online, "decay": 0.9}
     may_be_zero = ReplayOptions.may_be_zero | DistillationOptions.may_be_zero
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.decay > 1:
-            raise ValueError(f"decay={self.decay!r} is not a share above 0, up to 1.")
+    at_most_one = frozenset({"decay"})
 
 
 @register_method("cimbl")
@@ -68,6 +64,8 @@ class PostScaling(Rehearsal, Taught):
 
     Options: ClassVar[type[CImbLOptions]] = CImbLOptions
     options: CImbLOptions
+
+    kept = "counts"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -97,12 +95,3 @@ class PostScaling(Rehearsal, Taught):
         """Return corrected logits of shape (n, C), in the order in which classes came."""
         plain = super().logits(encoded)
         return plain + self.offsets().astype(plain.dtype) if self.counts else plain
-
-    def state(self) -> dict[str, Any]:
-        """Return memory, teacher and counts."""
-        return {**super().state(), "counts": {str(label): n for label, n in self.counts.items()}}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with memory, teacher and counts."""
-        super().resume(state)
-        self.counts = {int(label): n for label, n in state["counts"].items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from aircl.methods.gradient.options import ReplayOptions
 from aircl.methods.gradient.rehearsal import Rehearsal
+from aircl.methods.gradient.stateful import Stateful
 from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
@@ -37,7 +38,7 @@ class CLIBOptions(ReplayOptions):
     replay: int = 64
 
 
-class AdaptiveRate:
+class AdaptiveRate(Stateful):
     """A learning rate that is tried against one 5 % lower, ten measurements in turn, and moves to the better one.
 
     Attributes
@@ -55,9 +56,11 @@ class AdaptiveRate:
     (0.95, 0.95)
     """
 
+    kept = "base _falls _measured"
+
     def __init__(self) -> None:
         self.base = 1.0
-        self._falls: tuple[list[float], list[float]] = ([], [])
+        self._falls: list[list[float]] = [[], []]
         self._measured = 0
 
     @property
@@ -78,16 +81,7 @@ class AdaptiveRate:
             test = ttest_ind(low, high, equal_var=False)
             if test.pvalue < 0.05:
                 self.base *= STEP if test.statistic > 0 else 1 / STEP
-                self._falls = ([], [])
-
-    def state(self) -> dict[str, Any]:
-        """Return rate and records."""
-        return {"base": self.base, "falls": list(self._falls), "measured": self._measured}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.base, self._measured = state["base"], state["measured"]
-        self._falls = (state["falls"][0], state["falls"][1])
+                self._falls = [[], []]
 
 
 @register_method("clib")
@@ -103,6 +97,8 @@ class CLIB(Rehearsal):
     Options = CLIBOptions
     options: CLIBOptions
     memory: ImportanceMemory
+
+    kept = "rate"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -134,12 +130,3 @@ class CLIB(Rehearsal):
         super().update(batch)
         if adaptive and memory.fall is not None:
             self.rate.note(memory.fall)
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory and the rate."""
-        return {**super().state(), "rate": self.rate.state()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the memory and the rate."""
-        super().resume(state)
-        self.rate.restore(state["rate"])

@@ -79,6 +79,8 @@ class CodaPrompt(PromptMethod):
     Options = ComponentOptions
     options: ComponentOptions
 
+    kept = "_trained _over"
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._trained = self._over = False  # whether the newest components were trained, and their phase is over
@@ -120,11 +122,3 @@ class CodaPrompt(PromptMethod):
     def close_phase(self) -> None:
         """Leave the components alone from now on, if there were samples."""
         self._over = self._trained
-
-    def state(self) -> dict[str, Any]:
-        """Return where in a phase it is."""
-        return {"trained": self._trained, "over": self._over}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on in a phase or between two."""
-        self._trained, self._over = state["trained"], state["over"]

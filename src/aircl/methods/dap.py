@@ -66,6 +66,8 @@ class DAP(PromptMethod):
     Options = DAPOptions
     options: DAPOptions
 
+    kept = "earlier"
+
     def __init__(self, setup: Setup) -> None:
         if setup.online:
             raise IncompatibleError("it passes over a phase in two stages, but an online stream shows no phases.")
@@ -116,13 +118,9 @@ class DAP(PromptMethod):
             super().train_phase(rows)
         self.earlier.add(phase, size)
 
-    def state(self) -> dict[str, Any]:
-        """Return what is known of earlier phases."""
-        return {"earlier": self.earlier.state()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the next phase."""
-        self.earlier.restore(gradient.sent_to(self.student.head.weight.device, state["earlier"]))
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on with what is known of earlier phases, where the prompts are."""
+        super().set_state({**state, "earlier": gradient.sent_to(self.student.head.weight.device, state["earlier"])})
 
     def _prompts(self) -> tuple[nn.Parameter, nn.Parameter]:
         prompts: Any = self.student.prompts

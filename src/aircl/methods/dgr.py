@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from aircl.methods import gradient
 from aircl.methods.gradient.phase_wise import PhaseWise
@@ -36,7 +36,7 @@ class DGROptions(ExemplarOptions):
         Rows of new classes have the factor mu as those of old ones, or 1 / mu.
     """
 
-    learning_rate: float = 1e-2
+    learning_rate: float = 0.1
     adjust: Literal["none", "las"] = "las"
     distillation: float = 2.8
     decay: float = 1.0
@@ -67,6 +67,8 @@ class DualGradientReweighting(PhaseWise, ExemplarReplay):
 
     Options = DGROptions
     options: DGROptions
+
+    kept = "seen"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -152,12 +154,3 @@ class DualGradientReweighting(PhaseWise, ExemplarReplay):
         super().absorb(rows)
         for label, places in gradient.by_class(rows).items():
             self.seen[label] = self.seen.get(label, 0) + len(places)
-
-    def state(self) -> dict[str, Any]:
-        """Return exemplars, teacher and counts."""
-        return {**super().state(), "seen": {str(label): n for label, n in self.seen.items()}}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with exemplars, teacher and counts."""
-        super().resume(state)
-        self.seen = {int(label): n for label, n in state["seen"].items()}

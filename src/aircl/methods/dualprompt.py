@@ -82,6 +82,8 @@ class DualPrompt(DualMethod):
     Options = DualPromptOptions
     options: DualPromptOptions
 
+    kept = "_phase"
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         if setup.online and self.options.assign == "phase":
@@ -117,11 +119,3 @@ class DualPrompt(DualMethod):
     def absorb(self, rows: Rows) -> None:
         """Turn to the next expert, if there is one for each phase."""
         self._phase += 1
-
-    def state(self) -> dict[str, Any]:
-        """Return the number of phases."""
-        return {"phase": self._phase}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the next phase."""
-        self._phase = state["phase"]

@@ -55,11 +55,7 @@ class EWCOptions(HeldOptions):
     labels: Literal["drawn", "true"] = "drawn"
 
     may_be_zero = HeldOptions.may_be_zero | {"keep"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.keep > 1:
-            raise ValueError(f"keep={self.keep!r} is not a share from 0 to 1.")
+    at_most_one = frozenset({"keep"})
 
 
 @register_method("ewc")

@@ -34,11 +34,7 @@ class ConsolidationOptions(ReplayOptions):
     average: Literal["step", "phase"] = "step"
 
     may_be_zero = ReplayOptions.may_be_zero | {"penalty", "keep"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.keep > 1:
-            raise ValueError(f"keep={self.keep!r} is not a share from 0 to 1.")
+    at_most_one = frozenset({"keep"})
 
 
 @register_method("ewc++")

@@ -49,7 +49,7 @@ class Gkeal(AnalyticMethod):
         """Solve; in the first phase, from what there is of it."""
         if not self._begun and self._phase and not self.has_learned:
             inputs, labels = (np.concatenate(parts) for parts in zip(*self._phase, strict=True))
-            self._classifier.fit(inputs, labels)
+            self._classifier.fit(self.sent(inputs), labels)
         super().refresh()
 
     def end_phase(self, phase: Phase) -> None:
@@ -67,7 +67,7 @@ class Gkeal(AnalyticMethod):
     def scores(self, encoded: Floats) -> tuple[Labels, Floats]:
         """Return the regression on one-hot targets."""
         self.refresh()
-        return super().scores(self._classifier.expand(encoded))
+        return super().scores(self._classifier.expand(self.sent(encoded)))
 
     @property
     def samples_kept(self) -> int:

@@ -137,7 +137,7 @@ class ICaRL(ExemplarReplay):
         """Return the norms of the head's rows if it predicts; means all have length 1."""
         return super().weight_norms() if self.options.classify == "head" else None
 
-    def resume(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any]) -> None:
         """Go on with teacher and exemplars."""
-        super().resume(state)
+        super().set_state(state)
         self._means = None

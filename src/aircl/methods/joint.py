@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,14 +26,12 @@ class Joint(Method):
     """
 
     is_bound = True
-    DEFAULTS: Mapping[str, Any] = {"classifier": "logistic", "C": 1.0, "balanced": True, "max_iter": 300}
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"classifier": "logistic", "C": 1.0, "balanced": True, "max_iter": 300}
 
     @classmethod
     def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
         """Return all options with their values; those that there are not are errors."""
-        if unknown := sorted(set(options) - set(cls.DEFAULTS)):
-            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {', '.join(cls.DEFAULTS)}.")
-        resolved = {**cls.DEFAULTS, **options}
+        resolved = super().resolve_options(options, online=online)
         if resolved["classifier"] not in CLASSIFIERS:
             raise ValueError(f"classifier={resolved['classifier']!r} is not known. Choose one of {CLASSIFIERS}.")
         return resolved

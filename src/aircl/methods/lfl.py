@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aircl.methods.gradient.options import PhaseOptions
 from aircl.methods.gradient.phase_wise import PhaseWise
@@ -48,14 +47,7 @@ class LessForgetting(PhaseWise, Taught):
     reason = "it holds features to those before the phase"
     Options = LfLOptions
     options: LfLOptions  # type: ignore[assignment]  # no answers are distilled
-
-    @classmethod
-    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
-        """Say where it is nothing but fine-tuning."""
-        notes = super().notes_for(options, online=online)
-        if options.get("compare") == "phase" and cls.inputs_for(options) == "features":
-            notes.append("On the features of a frozen backbone, where no class returns, it is fine-tuning exactly.")
-        return notes
+    on_frozen = "On the features of a frozen backbone, where no class returns, it is fine-tuning exactly."
 
     def criterion(self, logits: torch.Tensor, labels: torch.Tensor, views: torch.Tensor) -> torch.Tensor:
         """Return the cross-entropy, plus the distance of features if they are trained."""
@@ -68,7 +60,5 @@ class LessForgetting(PhaseWise, Taught):
 
     def step(self, optimiser: Optimiser) -> None:
         """Move what is trained, but no row of an old class."""
-        for parameter in self.student.head.parameters():
-            if parameter.grad is not None:
-                parameter.grad[: self.n_old] = 0
+        self.hold_old_rows()
         super().step(optimiser)

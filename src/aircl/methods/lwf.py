@@ -48,6 +48,15 @@ class Taught(GradientMethod):
 
     Options: ClassVar[type[StepOptions]] = DistillationOptions
     options: DistillationOptions
+    # What is said of frozen features where a sample is told from the classes of its phase alone.
+    on_frozen: ClassVar[str] = ""
+
+    @classmethod
+    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
+        """Say where it is nothing but fine-tuning."""
+        notes = super().notes_for(options, online=online)
+        nothing_left = options.get("compare") == "phase" and cls.inputs_for(options) == "features"
+        return [*notes, cls.on_frozen] if nothing_left else notes
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -66,12 +75,13 @@ class Taught(GradientMethod):
         super().absorb(rows)
         self.teacher = self.student.teacher()
 
-    def state(self) -> dict[str, Any]:
-        """Return the teacher."""
-        return {"teacher": None if self.teacher is None else self.teacher.state()}
+    def get_state(self) -> dict[str, Any]:
+        """Return the teacher, beside what there is without one."""
+        return {**super().get_state(), "teacher": None if self.teacher is None else self.teacher.state()}
 
-    def resume(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any]) -> None:
         """Go on with the teacher."""
+        super().set_state(state)
         if state["teacher"] is not None:
             self.teacher = self.new_student()
             self.teacher.restore(state["teacher"])
@@ -94,11 +104,4 @@ class LearningWithoutForgetting(Taught):
 
     Options = LwFOptions
     options: LwFOptions
-
-    @classmethod
-    def notes_for(cls, options: Mapping[str, Any], *, online: bool) -> list[str]:
-        """Say where it is nothing but fine-tuning."""
-        notes = super().notes_for(options, online=online)
-        if options.get("compare") == "phase" and cls.inputs_for(options) == "features":
-            notes.append("On the features of a frozen backbone, phase by phase, it is fine-tuning exactly.")
-        return notes
+    on_frozen = "On the features of a frozen backbone, phase by phase, it is fine-tuning exactly."

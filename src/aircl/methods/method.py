@@ -199,6 +199,8 @@ class Method(ABC):
         then costs the whole job, the size of its state is not known, and the report says so.
     is_bound : bool
         Whether it keeps everything and is no competitor: the report shows it as what others could reach.
+    DEFAULTS : mapping, optional
+        Its options, with their values where none are given.
     search_space : mapping of str to Range
         Options that `aircl tune` chooses, and from what; learning rates, epochs and momentum have common ranges.
     trial_backbone : {"resnet", "vit"}
@@ -233,6 +235,7 @@ class Method(ABC):
     analytic: ClassVar[bool] = False
     resumable: ClassVar[bool] = True
     is_bound: ClassVar[bool] = False
+    DEFAULTS: ClassVar[Mapping[str, Any] | None] = None
     search_space: ClassVar[Mapping[str, Range]] = {}
     trial_backbone: ClassVar[Literal["resnet", "vit"]] = "resnet"
     trial_options: ClassVar[Mapping[str, Any]] = {}
@@ -251,9 +254,9 @@ class Method(ABC):
     def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
         """Return all options of the method with their values, where some are given; a run saves them.
 
-        A method that names its options refuses others with a ValueError. This one takes what it is given.
+        A method that names its options refuses others with a ValueError; without `DEFAULTS`, it takes what it is given.
         """
-        return dict(options)
+        return dict(options) if cls.DEFAULTS is None else with_defaults(options, cls.DEFAULTS)
 
     @classmethod
     def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
@@ -300,7 +303,7 @@ class Method(ABC):
         return 0
 
     def facts(self) -> dict[str, Any]:
-        """Return what was chosen on the way and belongs into the results, such as gamma."""
+        """Return what was chosen on the way and belongs into the results: `gamma`, and the width of a `buffer`."""
         return {}
 
     def scores(self, encoded: Any) -> tuple[Labels, Floats] | None:
@@ -325,6 +328,14 @@ class Method(ABC):
     @abstractmethod
     def restore(self, directory: Path) -> None:
         """Go on from what `save` wrote, to the same end as if there had been no stop; called on a new object."""
+
+
+def with_defaults(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the defaults of those that are not given; others are errors."""
+    if unknown := sorted(set(options) - set(defaults)):
+        allowed = ", ".join(defaults) or "none"
+        raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {allowed}.")
+    return {**defaults, **options}
 
 
 def _cannot(self: Method, directory: Path) -> None:

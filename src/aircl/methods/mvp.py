@@ -50,11 +50,7 @@ class MVPOptions(DualOptions):
 
     online: ClassVar[Mapping[str, Any]] = PromptOptions.online
     may_be_zero = DualOptions.may_be_zero | {"focus"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.focus > 1:
-            raise ValueError(f"focus={self.focus!r} is not a share from 0 to 1.")
+    at_most_one = frozenset({"focus"})
 
 
 @register_method("mvp")

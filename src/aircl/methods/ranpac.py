@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from aircl.classifiers.ranpac import RanPACClassifier
 from aircl.methods.base_phase import BasePhaseMethod
 from aircl.methods.classifier import AnalyticMethod
-from aircl.methods.method import IncompatibleError, Setup
+from aircl.methods.method import Setup
 from aircl.methods.registry import register_method
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
     from aircl.backbones.network import Network
     from aircl.methods.gradient import Rows
+    from aircl.methods.gradient.adapters import AdaptedViT
 
 
 @register_method("ranpac")
@@ -27,18 +26,11 @@ class RanPac(AnalyticMethod):
     estimator = RanPACClassifier
     uses_phase_ends = True
     # Whether there is an adapter, and whether the ridge is searched, whatever the gamma of the run is.
-    DEFAULTS: Mapping[str, bool] = {"adapter": False, "search": True}
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"adapter": False, "search": True}
 
     def __new__(cls, setup: Setup) -> Self:
         """Return RanPAC, with an adapter if the options ask for one."""
         return super().__new__(AdaptedRanPac if setup.options.get("adapter") else cls)  # type: ignore[return-value]
-
-    @classmethod
-    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
-        """Return all options with their values; those that there are not are errors."""
-        if unknown := sorted(set(options) - set(cls.DEFAULTS)):
-            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {', '.join(cls.DEFAULTS)}.")
-        return {name: bool(options.get(name, default)) for name, default in cls.DEFAULTS.items()}
 
     @classmethod
     def inputs_for(cls, options: Mapping[str, Any]) -> Literal["features", "images"]:
@@ -63,48 +55,23 @@ class AdaptedRanPac(BasePhaseMethod, RanPac):
 
     def check_backbone(self) -> Network:
         """Return the backbone, if it is a ViT."""
-        from aircl.backbones.vit import VisionTransformer
+        from aircl.methods.gradient.adapters import need_vit
 
-        backbone = super().check_backbone()
-        if not isinstance(backbone.module, VisionTransformer):
-            raise IncompatibleError(
-                f"an adapter goes into a ViT, such as base:vit-micro; it got {backbone.name!r}. Leave adapter out."
-            )
-        return backbone
+        need_vit(self.setup.backbone, "adapters")
+        return super().check_backbone()
 
-    def empty(self) -> nn.Module:
-        """Return the ViT, copied, with adapters that change nothing yet."""
-        from aircl.backbones.vit import VisionTransformer
-        from aircl.methods.gradient.representation import AdaptedViT
+    def empty(self) -> AdaptedViT:
+        """Return the ViT with adapters that change nothing yet."""
+        from aircl.methods.gradient.adapters import AdaptedViT, need_vit
 
-        vit = copy.deepcopy(self.network.module)
-        assert isinstance(vit, VisionTransformer)
-        return AdaptedViT(vit, self.generator)
+        return AdaptedViT(need_vit(self.setup.backbone, "adapters"), self.generator)
 
     def adapt(self, rows: Rows) -> nn.Module:
-        """Train adapters and a head of cosines times a learned scale, which is thrown away."""
-        import torch
-        from torch import nn
-        from torch.nn.functional import cross_entropy, linear, normalize
-
-        from aircl.backbones.device import send
-        from aircl.methods.gradient.representation import train
-
-        device, pixels = self.network.device, rows["inputs"]
-        trunk = self.empty().train().to(device)
-        classes, codes = torch.unique(rows["labels"], return_inverse=True)
-        head = nn.Parameter(torch.empty(len(classes), self.network.width, device="cpu"))
-        nn.init.uniform_(head, -(self.network.width**-0.5), self.network.width**-0.5, generator=self.generator)
-        head = nn.Parameter(send(head.data, device))  # drawn on the CPU, where the generator is
-        scale = nn.Parameter(torch.ones((), device=device))
-
-        def loss(places: torch.Tensor) -> torch.Tensor:
-            features = trunk(send(self.views.changed(pixels[places], self.generator, "crop"), device))
-            return cross_entropy(scale * linear(normalize(features), normalize(head)), send(codes[places], device))
-
-        parameters = [parameter for parameter in trunk.parameters() if parameter.requires_grad]
-        train(
-            loss, [*parameters, head, scale], len(pixels), self.generator, epochs=20, batch_size=self.setup.batch_size,
-            kind="sgd", learning_rate=0.01, clip=None, weight_decay=5e-4,
-        )  # fmt: skip
-        return trunk
+        """Train adapters below a head of cosines, which is thrown away."""
+        return (
+            self.empty()
+            .to(self.network.device)
+            .learn_classes(
+                rows, self.views, self.generator, epochs=20, batch_size=self.setup.batch_size, learning_rate=0.01
+            )
+        )

@@ -27,6 +27,12 @@ class Real(BasePhaseMethod):
     is that one), one on pairs of views of its images, without labels; the second is then taught the features of the
     first, and kept.
 
+    Notes
+    -----
+    With ``fusion=True`` the classifier sees features of three depths of that network, side by side: the feature fusion
+    buffer of the second version [1]_, as far as its abstract describes it. Which depths, and that they are put side by
+    side before the random layer, is ours.
+
     References
     ----------
     .. [1] He et al. "REAL: Representation Enhanced Analytic Learning for Exemplar-free Class-incremental Learning."
@@ -35,14 +41,9 @@ class Real(BasePhaseMethod):
 
     estimator = ACILClassifier
     trial_options: ClassVar[Mapping[str, Any]] = {"epochs": 1, "distillation_epochs": 3, "learning_rate": 3e-3}
-    DEFAULTS: Mapping[str, Any] = {"epochs": 20, "distillation_epochs": 20, "learning_rate": 1e-3}
-
-    @classmethod
-    def resolve_options(cls, options: Mapping[str, Any], *, online: bool) -> dict[str, Any]:
-        """Return all options with their values; those that there are not are errors."""
-        if unknown := sorted(set(options) - set(cls.DEFAULTS)):
-            raise ValueError(f"there is no option {', '.join(map(repr, unknown))}. Allowed: {', '.join(cls.DEFAULTS)}.")
-        return {**cls.DEFAULTS, **options}
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {
+        "epochs": 20, "distillation_epochs": 20, "learning_rate": 1e-3, "fusion": False,
+    }  # fmt: skip
 
     def make(self) -> ACILClassifier:
         """Return ACIL behind the buffer."""
@@ -61,10 +62,7 @@ class Real(BasePhaseMethod):
 
     def empty(self) -> nn.Module:
         """Return a network of the backbone's architecture, with the weights that the seed gives."""
-        from aircl.backbones.base_trained import build
-
-        backbone: BaseTrained = self.network  # type: ignore[assignment]
-        return build(backbone.architecture, backbone.transform.size, seed=self.setup.seed)
+        return self._fused(self._build())
 
     def adapt(self, rows: Rows) -> nn.Module:
         """Train a network on pairs of views, then on the features of the supervised one."""
@@ -74,9 +72,9 @@ class Real(BasePhaseMethod):
         from aircl.backbones.device import send
         from aircl.methods.gradient.representation import contrastive_loss, feature_distance, train
 
-        options = self.resolve_options(self.setup.options, online=False)
+        options = self._options
         teacher, device, pixels, width = self.network.module, self.network.device, rows["inputs"], self.network.width
-        trunk = self.empty().train().to(device)
+        trunk = self._build().train().to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.setup.seed)
             projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).to(device)
@@ -104,4 +102,19 @@ class Real(BasePhaseMethod):
             train(contrast, parameters, len(pixels), self.generator, epochs=options["epochs"], **settings)
             parameters = list(trunk.parameters())
             train(distance, parameters, len(pixels), self.generator, epochs=options["distillation_epochs"], **settings)
-        return trunk
+        return self._fused(trunk)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return self.resolve_options(self.setup.options, online=False)
+
+    def _build(self) -> nn.Module:
+        from aircl.backbones.base_trained import build
+
+        backbone: BaseTrained = self.network  # type: ignore[assignment]
+        return build(backbone.architecture, backbone.transform.size, seed=self.setup.seed)
+
+    def _fused(self, trunk: nn.Module) -> nn.Module:
+        from aircl.methods.gradient.representation import LayerFeatures
+
+        return LayerFeatures(trunk) if self._options["fusion"] else trunk

@@ -13,9 +13,10 @@ from typing import Any
 from aircl.methods.method import Method, Setup
 from aircl.registry import Registry
 
-# Other names that papers have for what is here.
+# Other names that papers have for what is here; capitals do not matter.
 ALIASES: Mapping[str, str] = {
-    "afl": "acil", "simplecil": "ncm", "path-integral": "si", "post-scaling": "cimbl", "lt-cil": "two-stage",
+    "afl": "acil", "g-acil": "gacl", "simplecil": "ncm", "experience-replay": "er", "rainbow-memory": "rm",
+    "path-integral": "si", "post-scaling": "cimbl", "lt-cil": "two-stage", "gradient-reweighting": "dgr",
 }  # fmt: skip
 
 # What `--methods` takes for many: methods made for imbalance that work on frozen features, and what to compare with.
@@ -26,18 +27,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-# Systems of the related work that are not here, and why.
+# Systems of the related work that are not here, and why; capitals and hyphens do not matter.
 ABSENT: Mapping[str, str] = {
     "podnet": "it distils maps of a backbone's stages, which a frozen one does not change",
     "foster": "it boosts a backbone by a second one, of which nothing is left on a frozen one",
     "aanets": "it mixes a stable and a plastic backbone, of which a frozen one has only the first",
     "drc": "its two affine branches are one linear head on frozen features; 'las' has its loss",
     "delta": "it trains the backbone by contrast; on frozen features it is 'las'",
-    "ease": "it trains adapters of a ViT for each phase; 'ranpac' with adapter=true does so for the first",
     "lst": "it is made for the segmentation of images",
-    "active-cil": "it chooses what to label; its correction is that of 'cimbl'",
+    "activecil": "it chooses what to label; its correction is that of 'cimbl'",
     "oho": "it chooses options of other methods on the way",
-    "losse-ftl": "it is a random expansion for models of the world in reinforcement learning",
+    "lsse": "it is a random expansion for models of the world in reinforcement learning",
     "clad": "its loss could not be confirmed",
     "ispc": "it has no public code, and its formulas could not be confirmed",
 }
@@ -61,8 +61,8 @@ class MethodRegistry(Registry[type[Method]]):
         spelled = name.lower()
         if name not in self and spelled in ALIASES:
             return super().__getitem__(ALIASES[spelled])
-        if name not in self and spelled in ABSENT:
-            raise ValueError(f"{name!r} is not here: {ABSENT[spelled]}. `aircl list methods` shows what there is.")
+        if name not in self and (reason := ABSENT.get(spelled.replace("-", ""))):
+            raise ValueError(f"{name!r} is not here: {reason}. `aircl list methods` shows what there is.")
         return super().__getitem__(name)
 
 
@@ -77,7 +77,7 @@ MODULES = (
     "fine_tuning", "icarl", "er", "ewc", "lwf", "rm",
     "las", "cimbl", "cbrs", "prs", "clib", "gss", "cba",
     "bic", "two_stage", "dgr", "elastic", "si", "rwalk", "lfl", "dmc", "lucir",
-    "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "joint",
+    "l2p", "dualprompt", "coda_prompt", "mvp", "mvp_r", "dap", "ease", "joint",
 )  # fmt: skip
 
 

@@ -76,6 +76,8 @@ class RainbowMemory(Rehearsal):
     options: RainbowOptions
     memory: BalancedMemory
 
+    kept = "_fresh"
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._fresh = False  # whether something came into memory since it was last trained on
@@ -125,15 +127,6 @@ class RainbowMemory(Rehearsal):
         self._fresh = False
         if self.setup.online:
             self._judge_memory()
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory."""
-        return {**super().state(), "fresh": self._fresh}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the memory."""
-        super().resume(state)
-        self._fresh = state["fresh"]
 
     def _judge_memory(self) -> None:
         if len(self.memory):

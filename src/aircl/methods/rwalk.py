@@ -30,15 +30,12 @@ class RWalkOptions(HeldOptions):
         Beside the distance of a stretch, which may be 0.
     """
 
-    penalty: float = 1.0
+    penalty: float = 10.0
     rate: float = 0.9
     every: int = 10
     eps: float = 0.1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rate > 1:
-            raise ValueError(f"rate={self.rate!r} is not a share above 0, up to 1.")
+    at_most_one = frozenset({"rate"})
 
 
 @register_method("rwalk")

@@ -26,7 +26,7 @@ class SIOptions(HeldOptions):
         Beside squared ways, which may be 0.
     """
 
-    penalty: float = 0.1
+    penalty: float = 100.0
     xi: float = 0.1
 
 

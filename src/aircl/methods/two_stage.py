@@ -31,7 +31,7 @@ class TwoStageOptions(ExemplarOptions):
         Learning rate of the head in the second stage, which falls along a cosine; that of the scales is a tenth.
     """
 
-    learning_rate: float = 1e-2
+    learning_rate: float = 0.1
     second_epochs: int = 30
     second_rate: float = 0.1
 
@@ -95,9 +95,8 @@ class TwoStage(PhaseWise, ExemplarReplay):
     def step(self, optimiser: Optimiser) -> None:
         """Move what is trained: in the second stage the rows of new classes, and the scales of all."""
         if self.scales is not None:
+            self.hold_old_rows()
             for name, parameter in self.student.trained_parameters().items():
                 if not name.startswith("head."):
                     parameter.grad = None  # no step of this stage uses it up
-                elif parameter.grad is not None:
-                    parameter.grad[: self.n_old] = 0
         super().step(optimiser)

@@ -113,14 +113,14 @@ def find_texts(table: Table, others: Sequence[str | None]) -> tuple[str, ...]:
     """
     left = [name for name in table.columns if name not in others]
     rows = table.head(left, _SHOWN)
-    texts = tuple(name for place, name in enumerate(left) if _is_text([row[place] for row in rows]))
+    texts = tuple(name for place, name in enumerate(left) if is_text([row[place] for row in rows]))
     if not texts:
         return ()
     check_no_ids(table, left)
     return texts if len(texts) == len(left) else ()
 
 
-def _is_text(cells: Sequence[Any]) -> bool:
+def is_text(cells: Sequence[Any]) -> bool:
     """Tell whether most of the cells that are not empty are texts, and no numbers."""
     filled = [cell for cell in cells if cell not in (None, "")]
     words = [cell for cell in filled if isinstance(cell, str) and not _is_number(cell)]

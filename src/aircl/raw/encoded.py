@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from aircl.backbones import FeatureCache
 from aircl.data.arrays import LabelKind, Source
 from aircl.data.arrays.source import Array, Rows
 from aircl.inputs import Inputs
@@ -93,12 +92,8 @@ class EncodedSource(Source):
         """Yield all rows, at most BLOCK_ROWS at a time."""
 
     def _read(self, size: int, kind: LabelKind | None) -> Iterator[Rows]:
-        cache = FeatureCache()
         for block in self._blocks(kind):
-            network = self._backbone.network(block.inputs[np.arange(1)])
-            X = cache.features(
-                network, block.inputs, block.inputs.fingerprint(), data=str(self.path), progress=self.progress
-            )
+            X = self._backbone.features(block.inputs, data=str(self.path), progress=self.progress)
             for start in range(0, len(X), size):
                 part = slice(start, start + size)
                 y, weight, ids = (None if a is None else a[part] for a in (block.y, block.weight, block.ids))

@@ -85,7 +85,9 @@ def open_folder(folder: Path, *, labelled: bool) -> tuple[list[str], Array | Non
         files, index = list_images(folder, classes)
         if files:
             return files, np.array(classes)[index]
-        raise DataError(f"{folder} has no images. Put them ({', '.join(SUFFIXES)}) into one folder per class in it.")
+        here = sum(is_image(path.name) for path in folder.iterdir())
+        what = f"{here} images, but no folders with images: nothing says what they show" if here else "no images"
+        raise DataError(f"{folder} has {what}. Put them ({', '.join(SUFFIXES)}) into one folder per class in it.")
     files = [
         Path(directory, name).relative_to(folder).as_posix()
         for directory, _, names in os.walk(folder)

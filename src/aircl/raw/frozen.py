@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aircl.backbones import Backbone, BackboneError, create_backbone
-from aircl.backbones.catalogue import takes
+import numpy as np
+import numpy.typing as npt
+
+from aircl.backbones import Backbone, BackboneError, FeatureCache, create_backbone
+from aircl.backbones.catalogue import kinds_of
 from aircl.inputs import Batch, Kind
 
 # What is used where nobody has said. They are the same on every machine, so that models learned apart can be merged.
@@ -66,7 +70,7 @@ class FrozenBackbone:
         """Make the backbone here, and note what it is."""
         if name.startswith("base:"):
             raise BackboneError(f"{name} is trained on the first phase of a stream. Use a saved one: checkpoint:FILE.")
-        if not takes(name, kind):
+        if kind not in kinds_of(name):
             raise BackboneError(f"{name} does not take {kind}. `aircl list backbones` says what each takes.")
         network = create_backbone(name, example=example, device=device)
         if kind not in network.kinds:
@@ -86,7 +90,32 @@ class FrozenBackbone:
             _networks[network.fingerprint] = network
         return _networks[self.fingerprint]
 
+    def features(
+        self, inputs: Any, *, data: str, progress: Callable[[int, int], None] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return the features of inputs with a fingerprint, by which the cache knows them."""
+        network = self.network(inputs[np.arange(1)])
+        return FeatureCache().features(network, inputs, inputs.fingerprint(), data=data, progress=progress)
+
     @property
     def noted(self) -> dict[str, Any]:
         """What a model notes about it."""
         return {"name": self.name, "fingerprint": self.fingerprint}
+
+
+class RemoteBackbone(FrozenBackbone):
+    """A backbone that a service has: samples are sent as they are, and have no features here.
+
+    Examples
+    --------
+    >>> from aircl.data.samples import Texts
+    >>> remote = RemoteBackbone("wordllama", "", 0, "texts")
+    >>> remote.features(Texts(["where is my card"]), data="").shape
+    (1, 0)
+    """
+
+    def features(
+        self, inputs: Any, *, data: str, progress: Callable[[int, int], None] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return rows of nothing."""
+        return np.zeros((len(inputs), 0))

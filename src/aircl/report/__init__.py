@@ -1,6 +1,6 @@
 """Figures and tables of what was learned and measured."""
 
-from aircl.report.experiments import Experiment, read_experiments
+from aircl.report.experiments import Experiment
 from aircl.report.figures import (
     plot_anytime,
     plot_class_loss,
@@ -17,6 +17,7 @@ from aircl.report.figures import (
 )
 from aircl.report.formats import to_csv, to_latex, to_markdown
 from aircl.report.page import write_report
+from aircl.report.reading import read_experiments
 from aircl.report.significance import contrast, rank_methods
 from aircl.report.tables import compare
 

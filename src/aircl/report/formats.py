@@ -13,8 +13,6 @@ from aircl.report.side_by_side import Change
 from aircl.report.tables import COSTS, METRICS, TWICE, Cell, Comparison
 from aircl.storage.text import table_cell, visible
 
-LEGEND = "≈: cannot be told from the best; the 95 % interval of the difference has 0 in it (test samples and seeds)."
-
 
 def to_markdown(comparisons: Iterable[Comparison]) -> str:
     r"""Return tables in Markdown, best in bold and second best underlined, published numbers in columns of their own.
@@ -55,7 +53,7 @@ def to_markdown(comparisons: Iterable[Comparison]) -> str:
                  for line in comparison.lines if line.note]  # fmt: skip
         parts.append("\n\n".join([
             f"## {escape_markdown(comparison.experiment.title)}, {kind}", table,
-            *map(escape_markdown, _published_note(comparison)), *([LEGEND] if comparison.has_ties else []),
+            *map(escape_markdown, _published_note(comparison)), *filter(None, [comparison.legend]),
             *map(escape_markdown, comparison.experiment.remarks),
             *(["\n".join(notes)] if notes else []),
         ]))  # fmt: skip
@@ -174,8 +172,7 @@ def to_latex(comparisons: Iterable[Comparison]) -> str:
     for comparison in comparisons:
         header, rows = _grid(comparison, _latex_cell, escape_latex)
         kind = "class-balanced" if comparison.balanced else "per sample"
-        legend = [LEGEND] if comparison.has_ties else []
-        notes = " ".join([*_published_note(comparison), *legend, *comparison.experiment.remarks])
+        notes = " ".join([*_published_note(comparison), comparison.legend, *comparison.experiment.remarks])
         caption = escape_latex(f"{comparison.experiment.title}: accuracies in per cent, {kind}. {notes}".strip())
         parts.append("\n".join([
             "\\begin{table}", "  \\centering", "  \\small",
@@ -219,7 +216,7 @@ def _grid(
         ]
         rows.append([
             escape(line.method.label),
-            str(line.method.n_seeds),
+            str(line.method.n_seeds) if line.method.jobs else "-",
             *("-" if cell is None else show(cell) for cell in cells),
             *("-" if value is None else escape(format_estimate(value)) for value in theirs),
         ])  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aircl.benchmark.results import RunDirectory
-from aircl.report.experiments import Experiment, read_experiments
+from aircl.report.experiments import Experiment
 from aircl.report.figures.style import COLOURS, DARK_COLOURS
 from aircl.report.formats import (
     changes_to_markdown,
@@ -20,6 +20,7 @@ from aircl.report.formats import (
     to_markdown,
 )
 from aircl.report.page_data import count_tested, embed, experiment_data
+from aircl.report.reading import read_experiments
 from aircl.report.side_by_side import Change, about_runs, find_changes, join_runs
 from aircl.report.significance import contrast, rank_methods
 from aircl.report.tables import Comparison, compare
@@ -30,6 +31,8 @@ MARK = "written by aircl report"
 
 # A fact: what, its value, and how many items that has if they are to be folded.
 Fact = tuple[str, str, int]
+# An experiment over samples, and over classes.
+Pair = tuple[Comparison, Comparison]
 FOLDED = 8
 
 
@@ -77,19 +80,22 @@ def write_report(
         about, experiments = about_runs(directories), join_runs(directories)
         changes = find_changes(directories)
         page = Path("comparison.html" if output is None else output)
-    comparisons = [compare(one, balanced, baselines) for one in experiments for balanced in (False, True)]
-    everything = [compare(one, kind, baselines, extra=True) for one in experiments for kind in (False, True)]
+    pairs = [
+        (compare(one, False, baselines, extra=True), compare(one, True, baselines, extra=True)) for one in experiments
+    ]
+    everything = [comparison for pair in pairs for comparison in pair]
+    brief = [comparison.brief for comparison in everything]
     # Of two pages in one folder, each has tables of its own.
     tables = "table" if page.stem == "report" else page.stem
     title = str(about.get("name") or directories[0].path.name)
     differences = changes_to_markdown(changes)
     texts = {
-        page: render_page(about, experiments, title, changes=changes, baselines=baselines),
+        page: render_page(about, pairs, title, changes=changes),
         page.with_suffix(".md"): (
-            f"# {escape_markdown(title)}\n\n<!-- {MARK} -->\n\n{differences}{to_markdown(comparisons)}"
+            f"# {escape_markdown(title)}\n\n<!-- {MARK} -->\n\n{differences}{to_markdown(brief)}"
         ),
         page.with_name(f"{tables}.csv"): to_csv(everything),
-        page.with_name(f"{tables}.tex"): f"% {MARK}\n{to_latex(comparisons)}",
+        page.with_name(f"{tables}.tex"): f"% {MARK}\n{to_latex(brief)}",
     }
     for path in texts:
         check_output(path, baselines)
@@ -100,25 +106,18 @@ def write_report(
     return list(texts)
 
 
-def render_page(
-    about: Mapping[str, Any],
-    experiments: Sequence[Experiment],
-    title: str,
-    *,
-    changes: Sequence[Change] = (),
-    baselines: Sequence[Path] = (),
-) -> str:
+def render_page(about: Mapping[str, Any], pairs: Sequence[Pair], title: str, *, changes: Sequence[Change] = ()) -> str:
     """Return the page as text.
 
     Parameters
     ----------
     about : mapping
         What `run.json` says.
-    experiments : sequence of Experiment
+    pairs : sequence of (Comparison, Comparison)
+        Of each experiment, over samples and over classes, with all columns.
     title : str
     changes : sequence of Change, default=()
         Of several runs.
-    baselines : sequence of path, default=()
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -131,6 +130,8 @@ def render_page(
     def source(name: str) -> Markup:
         return Markup(environment.loader.get_source(environment, name)[0])  # type: ignore[union-attr]  # given above
 
+    experiments = [by_sample.experiment for by_sample, _ in pairs]
+    ranks = _ranks(experiments)
     methods = {method.name: method.style for experiment in experiments for method in experiment.methods}
     return environment.get_template("report.html").render(
         title=title,
@@ -139,7 +140,7 @@ def render_page(
         when=[_when(about.get(key)) for key in ("started", "finished")],
         versions=about.get("versions") if isinstance(about.get("versions"), Mapping) else {},
         revision=about.get("revision"),
-        sections=[_section(experiment, baselines) for experiment in experiments],
+        sections=[_section(*pair) for pair in pairs],
         changes=list(changes),
         change_metrics=list(dict.fromkeys(change.metric for change in changes)),
         change_lines=_change_lines(changes),
@@ -148,14 +149,14 @@ def render_page(
         style=source("report.css"),
         script=source("report.js"),
         flow=source("flow.svg"),
-        ranks=_ranks(experiments),
+        ranks=ranks,
         data=Markup(
             embed(
                 {
                     "colours": len(COLOURS),
                     "experiments": list(map(experiment_data, experiments)),
-                    "tables": [_files(experiment, baselines) for experiment in experiments],
-                    "ranks": _ranks(experiments),
+                    "tables": [_files(pair) for pair in pairs],
+                    "ranks": ranks,
                 }
             )
         ),
@@ -165,15 +166,14 @@ def render_page(
 # -- what the template shows as text --
 
 
-def _section(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, Any]:
-    by_sample, balanced = (compare(experiment, kind, baselines, extra=True) for kind in (False, True))
+def _section(by_sample: Comparison, balanced: Comparison) -> dict[str, Any]:
     return {
-        "experiment": experiment,
-        "headline": _headline(experiment, by_sample),
+        "experiment": by_sample.experiment,
+        "headline": _headline(by_sample),
         "columns": by_sample.columns,
         "published": by_sample.published,
         "lines": list(zip(by_sample.lines, balanced.lines, strict=True)),
-        "ties": by_sample.has_ties or balanced.has_ties,
+        "legend": (by_sample.legend or balanced.legend).rstrip("."),
         "extra": any(column.extra for column in by_sample.columns),
         "problems": [line for line in by_sample.lines if line.note],
         "format": format_estimate,
@@ -189,7 +189,7 @@ def _change_lines(changes: Sequence[Change]) -> list[tuple[Experiment, str, str,
     return list(lines.values())
 
 
-def _headline(experiment: Experiment, comparison: Comparison) -> str:
+def _headline(comparison: Comparison) -> str:
     """Return who is best in the end, how far ahead of the next best, and whether that is clear."""
     known = [line for line in comparison.lines if "A_last" in line.cells and not line.method.is_bound]
     if not known:
@@ -200,21 +200,26 @@ def _headline(experiment: Experiment, comparison: Comparison) -> str:
     if len(ranked) == 1:
         return f"{text}."
     lead = best.cells["A_last"].value.mean - ranked[1].cells["A_last"].value.mean
-    text += f", {lead:.1f} points above the runner-up, {ranked[1].method.name}"
     found = contrast(best.method, ranked[1].method, "A_last")
     if found is None:
-        return f"{text}."
-    samples = count_tested(experiment)
-    told = "clear" if found.is_clear else "not to be told apart"
-    interval = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
-    return f"{text}: {lead * samples / 100:.1f} of {samples} test samples, 95 % interval {interval}, {told}."
+        return f"{text}, {lead:.1f} points above the runner-up, {ranked[1].method.name}."
+    n = count_tested(comparison.experiment)
+    told = "a clear difference" if found.is_clear else "not to be told apart"
+    return (
+        f"{text}: it is right about {_count(lead * n / 100)} more of {n:,} test samples than the runner-up, "
+        f"{ranked[1].method.name} (95 % interval {_count(found.low * n)} to {_count(found.high * n)}), {told}."
+    )
 
 
-def _files(experiment: Experiment, baselines: Sequence[Path]) -> dict[str, str]:
+def _count(samples: float) -> str:
+    """Return a number of samples, which is a mean over seeds."""
+    return f"{round(samples, 1) + 0.0:,.1f}".removesuffix(".0")  # no -0
+
+
+def _files(pair: Pair) -> dict[str, str]:
     """Return the tables of an experiment as files, for the buttons of the page."""
-    both = [compare(experiment, balanced, baselines, extra=True) for balanced in (False, True)]
-    plain = [compare(experiment, balanced, baselines) for balanced in (False, True)]
-    return {"csv": to_csv(both), "tex": to_latex(plain), "md": to_markdown(plain)}
+    brief = [comparison.brief for comparison in pair]
+    return {"csv": to_csv(pair), "tex": to_latex(brief), "md": to_markdown(brief)}
 
 
 def _ranks(experiments: Sequence[Experiment]) -> dict[str, Any] | None:

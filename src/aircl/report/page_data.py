@@ -69,6 +69,7 @@ def _method_data(method: MethodResults, classes: npt.NDArray[np.int64]) -> dict[
         "phases": {metric: _series(method.phases(metric), 100) for metric in metrics},
         "class_phases": _series(method.class_phases(), 100),
         "groups": [_estimate(method.final(group), 100) for group in GROUPS],
+        "expected": _estimate(method.final("expected_accuracy"), 100),
         "seconds": _estimate(method.cost("seconds"), 1),
         "memory": _estimate(method.cost("state_bytes"), 1e-6),
         "confusion": [[seed, run_lengths(confusion)] for seed, confusion in method.confusions(classes).items()],

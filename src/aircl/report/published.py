@@ -169,6 +169,11 @@ def read_baseline(path: Path, experiment: Experiment) -> Baseline | None:
                 name: Estimate(value, known.get(f"{name}_se"), 1) for name, value in known.items() if name in METRICS
             }
             methods.append(PublishedMethod(row["method"], "0", values))
+    accuracies = [value.mean for row in methods for name, value in row.values.items() if name != "forgetting"]
+    if accuracies and max(accuracies) <= 1:
+        raise InputError(
+            f"{path}: no accuracy is above 1, so they seem to be shares. Write them in per cent: 87.5, not 0.875."
+        )
     return Baseline(path.name, tuple(methods)) if methods else None
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from aircl.benchmark.results import RunDirectory
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import Experiment, MethodResults, read_experiments
+from aircl.report.experiments import Experiment, MethodResults
+from aircl.report.reading import read_experiments
 from aircl.report.significance import TESTED, Contrast, contrast
 
 METRICS = ("A_avg", "A_last", "A_auc", "forgetting")

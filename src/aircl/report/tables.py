@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
@@ -10,7 +10,7 @@ from typing import Literal, cast
 from aircl.report.estimates import Estimate
 from aircl.report.experiments import Cost, Experiment, MethodResults
 from aircl.report.published import Baseline, Published, PublishedMethod, find_published, read_baseline
-from aircl.report.significance import TESTED, contrast
+from aircl.report.significance import SEEDS_FOR_INTERVAL, TESTED, contrast
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ COSTS = (
     Column("peak_memory", "peak memory", "Largest size of the process that ran this job alone", "MB", 1e-6, ""),
     Column("kept", "kept", "Training samples that the method holds", "", 1.0, ""),
     Column("gamma", "gamma", "Ridge of analytic methods, as used at the end", "", 1.0, ""),
-    Column("buffer", "buffer", "Width of the random ReLU buffer", "", 1.0, ""),
+    Column("buffer", "buffer", "Width of the random buffer, or number of kernel centres", "", 1.0, ""),
 )
 
 # Accuracies of a whole stream, which are measured twice: over samples, and over classes. The others are means over
@@ -111,6 +111,7 @@ class Line:
     Attributes
     ----------
     method : MethodResults
+        Without jobs: only a file of numbers has it.
     cells : mapping of str to Cell
         By key of the column; what is not known is not there.
     published : tuple of PublishedMethod or None
@@ -154,9 +155,19 @@ class Comparison:
     published: tuple[Published | Baseline, ...]
 
     @property
-    def has_ties(self) -> bool:
-        """Whether any number is marked as not to be told from the best."""
-        return any(cell.tied for line in self.lines for cell in line.cells.values())
+    def brief(self) -> Comparison:
+        """The same without the columns that only the page and the CSV file have."""
+        return replace(self, columns=tuple(column for column in self.columns if not column.extra))
+
+    @property
+    def legend(self) -> str:
+        """What ≈ means here; "" if no number is marked so."""
+        if not any(cell.tied for line in self.lines for cell in line.cells.values()):
+            return ""
+        over = "test samples and seeds"
+        if max(line.method.n_seeds for line in self.lines) < SEEDS_FOR_INTERVAL:
+            over = "test samples alone, as there are fewer than three seeds"
+        return f"≈: cannot be told from the best; the 95 % interval of the difference has 0 in it ({over})."
 
 
 def compare(
@@ -214,7 +225,18 @@ def compare(
         Line(method, cells[method.name], tuple(source.beside(method) for source in published))
         for method in experiment.methods
     )
-    return Comparison(experiment, balanced, columns, lines, published)
+    return Comparison(experiment, balanced, columns, (*lines, *_lines_of_others(experiment, published)), published)
+
+
+def _lines_of_others(experiment: Experiment, published: Sequence[Published | Baseline]) -> Iterator[Line]:
+    """Yield a line for each method that only files of numbers have; the paper's have a table of their own."""
+    files = [source for source in published if isinstance(source, Baseline)]
+    ran = [[source.beside(method) for method in experiment.methods] for source in files]
+    names = dict.fromkeys(
+        row.name for source, own in zip(files, ran, strict=True) for row in source.methods if row not in own
+    )
+    for other in (MethodResults(name, 0, ()) for name in names):
+        yield Line(other, {}, tuple(source.beside(other) if source in files else None for source in published))
 
 
 def mark(cells: Mapping[str, Cell], better: str) -> dict[str, Cell]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import time
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -20,15 +21,21 @@ from aircl.serve.metrics import Metrics
 from aircl.serve.tokens import Token, Tokens
 from aircl.storage.errors import InputError
 
+if TYPE_CHECKING:
+    from aircl.serve.watch import Watch
+
 LOG = logging.getLogger("aircl.serve")
 
 # What needs which scope; "" needs none. What is not here needs a token of any scope, and is not found.
 SCOPE_OF = {
-    "/healthz": "", "/docs": "", "/openapi.json": "",
-    "/predict": "predict", "/classes": "predict", "/expected-accuracy": "predict", "/metrics": "predict",
-    "/learn": "learn", "/correct": "learn", "/forget": "learn",  # of whole classes: "admin", see `app`
+    "/": "", "/healthz": "", "/docs": "", "/openapi.json": "",
+    "/predict": "predict", "/classes": "predict", "/expected-accuracy": "predict", "/drift": "predict",
+    "/metrics": "predict", "/events": "predict",
+    "/learn": "learn", "/correct": "learn", "/forget": "learn", "/undo": "learn",  # some: "admin", see `changing`
     "/merge": "admin", "/versions": "admin", "/rollback": "admin",
 }  # fmt: skip
+# Files of pages, and what has a number in its path.
+PREFIXES = {"/docs/": "", "/page/": "", "/versions/": "admin"}
 
 
 class Guard:
@@ -39,10 +46,12 @@ class Guard:
     app : ASGI app
     tokens : Tokens
     metrics : Metrics
+    watch : Watch
+        What the process runs beside it.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, metrics: Metrics) -> None:
-        self.app, self._tokens, self._metrics = app, tokens, metrics
+    def __init__(self, app: ASGIApp, tokens: Tokens, metrics: Metrics, watch: Watch) -> None:
+        self.app, self._tokens, self._metrics, self.watch = app, tokens, metrics, watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have it answered."""
@@ -69,7 +78,7 @@ class Guard:
                 LOG.warning("refused", extra={"fields": {"route": route, "status": status}})
 
     def _check(self, scope: Scope, path: str) -> JSONResponse | None:
-        headers, needed = Headers(scope=scope), "" if path.startswith("/docs/") else SCOPE_OF.get(path)
+        headers, needed = Headers(scope=scope), scope_of(path)
         if not self._tokens.are_needed():
             return _check_browser(headers)
         if needed == "":
@@ -90,11 +99,24 @@ class Guard:
         return None
 
 
+def scope_of(path: str) -> str | None:
+    """Return what a path needs: "" for nothing, None for any token.
+
+    >>> scope_of("/classes"), scope_of("/docs"), scope_of("/versions/7"), scope_of("/nothing")
+    ('predict', '', 'admin', None)
+    """
+    return next((scope for prefix, scope in PREFIXES.items() if path.startswith(prefix)), SCOPE_OF.get(path))
+
+
 def _check_browser(headers: Headers) -> JSONResponse | None:
     host, origin = headers.get("host", ""), headers.get("origin")
-    if not is_this_machine(urlsplit(f"//{host}").hostname or ""):
+    try:
+        name, place = urlsplit(f"//{host}").hostname, None if origin is None else urlsplit(origin).netloc
+    except ValueError:  # such as half of the brackets of an address
+        return JSONResponse({"detail": "Host or Origin of the request is not an address."}, 403)
+    if not is_this_machine(name or ""):
         return JSONResponse({"detail": "without tokens, the Host of a request is localhost or 127.0.0.1."}, 403)
-    if (origin is not None and urlsplit(origin).netloc != host) or headers.get("sec-fetch-site") == "cross-site":
+    if place not in (None, host) or headers.get("sec-fetch-site") == "cross-site":
         return JSONResponse({"detail": "without tokens, no web page from elsewhere may ask."}, 403)
     return None
 

@@ -11,12 +11,15 @@ import hashlib
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from aircl.serve.changes import Change
+from aircl.serve import kept
+from aircl.serve.changes import Change, with_text, without_text
+from aircl.serve.errors import StorageError
+from aircl.serve.kept import Cipher, Kept
 from aircl.storage.errors import InputError
 
 FILE = "journal.sqlite"
@@ -31,10 +34,6 @@ CREATE TABLE IF NOT EXISTS keys (
 );
 CREATE INDEX IF NOT EXISTS keys_by_number ON keys (number);
 """
-
-
-class StorageError(OSError):
-    """A change cannot be made durable: the disk is full, or fails."""
 
 
 class JournalError(InputError):
@@ -55,7 +54,11 @@ class Entry:
     answer : str
         What is answered, again and again.
     change : Change or None
-        None if it is durable by a checkpoint instead.
+        None for a merge and a rollback.
+    by_checkpoint : bool
+        Whether it is durable by a checkpoint instead: its rows are not in the journal.
+    version : int or None
+        What is rolled back to.
     """
 
     number: int
@@ -63,6 +66,8 @@ class Entry:
     digest: bytes
     answer: str
     change: Change | None = None
+    by_checkpoint: bool = False
+    version: int | None = None
 
 
 class Journal:
@@ -74,6 +79,14 @@ class Journal:
         Of the service.
     id : str
         Of the service.
+    cipher : Cipher or None
+        If rows are kept: everything of rows is encrypted then, in the journal as well.
+    drop : bool
+        Without a cipher: whether rows that were kept are removed. Otherwise they are a reason to refuse.
+
+    Attributes
+    ----------
+    kept : Kept or None
 
     Examples
     --------
@@ -89,8 +102,8 @@ class Journal:
     >>> journal.close(); place.cleanup()
     """
 
-    def __init__(self, folder: Path, id: str) -> None:
-        path = folder / FILE
+    def __init__(self, folder: Path, id: str, cipher: Cipher | None = None, *, drop: bool = False) -> None:
+        path, self._cipher = folder / FILE, cipher
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         try:
@@ -111,6 +124,14 @@ class Journal:
         if rows[0][0] != id:
             raise JournalError(f"{path} is the journal of another service. Put the right one back.")
         self._secret: bytes = rows[0][1]
+        self.kept: Kept | None = None
+        try:
+            if cipher is None:
+                kept.drop(self._connection, wanted=drop)
+            else:
+                self.kept = Kept(self._connection, cipher)
+        except sqlite3.DatabaseError as error:
+            raise _translated(error, path) from error
 
     def close(self) -> None:
         """Close the file; SQLite empties the log if it can."""
@@ -144,40 +165,87 @@ class Journal:
         row = self._connection.execute("SELECT digest, answer FROM keys WHERE key = ?", (key,)).fetchone()
         return row
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Make changes durable, all in one transaction."""
+    def append(self, entries: Sequence[Entry], *, undone: int | None = None) -> None:
+        """Make changes durable, all in one transaction, in which what the change `undone` brought is erased."""
         with self._transaction() as connection:
+            if undone is not None:
+                left = (*Change("undone").packed(), undone)
+                query = "UPDATE changes SET kind = ?, fields = ?, rows = ? WHERE number = ?"
+                is_here = connection.execute(query, left).rowcount > 0
+                if self.kept is not None and is_here:
+                    self.kept.undo([undone])
+                elif self.kept is not None:  # a version has it
+                    self.kept.roll_back(entries[0].number, undone - 1)
             connection.executemany(
                 "INSERT INTO changes VALUES (?, ?, ?, ?)",
-                ((entry.number, *entry.change.packed()) for entry in entries if entry.change is not None),
+                (
+                    (entry.number, *self._packed(entry.change))
+                    for entry in entries
+                    if entry.change is not None and not entry.by_checkpoint
+                ),
             )
             connection.executemany(
                 "INSERT INTO keys VALUES (?, ?, ?, ?)",
                 ((e.key, e.digest, e.number, e.answer) for e in entries if e.key is not None),
             )
+            for entry in entries:
+                if self.kept is not None and entry.change is not None:
+                    self.kept.follow(entry.number, entry.change)
+                elif self.kept is not None and entry.version is not None:
+                    self.kept.roll_back(entry.number, entry.version)
+
+    def _packed(self, change: Change) -> tuple[str, str, bytes]:
+        kind, fields, content = change.packed()
+        return (
+            (kind, fields, content)
+            if self._cipher is None
+            else (kind, "", self._cipher.seal(with_text(fields, content)))
+        )
+
+    def _unpacked(self, kind: str, fields: str, content: bytes) -> Change:
+        if not fields:
+            if self._cipher is None:
+                raise JournalError("the journal is encrypted: give the key, --keep-rows.")
+            fields, content = without_text(self._cipher.open(content))
+        return Change.unpacked(kind, fields, content)
 
     def after(self, number: int) -> Iterator[tuple[int, Change]]:
         """Yield the changes after a version, in their order; one at a time is in memory."""
         rows = self._connection.execute("SELECT * FROM changes WHERE number > ? ORDER BY number", (number,))
         for found, kind, fields, blob in rows:
-            yield found, Change.unpacked(kind, fields, blob)
+            yield found, self._unpacked(kind, fields, blob)
 
-    def remove(self, numbers: Iterable[int]) -> None:
+    def change_answer(self, number: int, answer: str) -> None:
+        """Have a change answered otherwise when it is asked for again."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE keys SET answer = ? WHERE number = ?", (answer, number))
+
+    def remove(self, numbers: Sequence[int]) -> None:
         """Remove changes that were refused, as if they had never been asked for."""
         with self._transaction() as connection:
             for table in ("changes", "keys"):
                 connection.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])
+            if self.kept is not None:
+                self.kept.undo(numbers)
 
     def remove_unmade(self, number: int) -> None:
         """Remove keys after a version without a change: they were noted for a checkpoint that did not happen."""
         with self._transaction() as connection:
+            if self.kept is not None:
+                made = connection.execute("SELECT number FROM changes").fetchall()
+                self.kept.undo(set(self.kept.numbers_after(number)).difference(row[0] for row in made))
             connection.execute(
                 "DELETE FROM keys WHERE number > ? AND number NOT IN (SELECT number FROM changes)", (number,)
             )
 
-    def erase(self, number: int, *, keep_keys: int) -> None:
-        """Overwrite the changes up to a version, which is kept elsewhere now, and let old keys go."""
+    def erase(self, number: int, *, keep_keys: int, oldest: int = 0) -> None:
+        """Overwrite the changes up to a version, which is kept elsewhere now, and let old keys go.
+
+        Rows that are kept go too, if no version from `oldest` on has them.
+        """
         with self._transaction() as connection:
+            if self.kept is not None:
+                self.kept.prune(oldest)
             connection.execute("DELETE FROM changes WHERE number <= ?", (number,))
             connection.execute("DELETE FROM keys WHERE number <= ?", (number - keep_keys,))
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,13 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from aircl.classifiers.labels import check_labels
 from aircl.engine.backend import Array
-from aircl.serve.journal import StorageError
-from aircl.serve.writer import RefusedError
+from aircl.serve.errors import RefusedError, StorageError
 
 Body = TypeVar("Body", bound=BaseModel)
 
 # Mistakes of a body that are told.
 TOLD = 5
+# What Pydantic calls the kinds that a value may have, where there are several.
+_KINDS = ("bool", "int", "str", "constrained-str", "list[str]", "list[float]", "list[list[float]]")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -61,11 +63,31 @@ def parse(kind: type[Body], body: bytes) -> Body:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        told = [{"where": list(problem["loc"]), "what": problem["msg"]} for problem in problems[:TOLD]]
-        raise HTTPException(422, told) from None
+        raise HTTPException(
+            422, told(error.errors(include_url=False, include_context=False, include_input=False))
+        ) from None
     except (ValueError, RecursionError):
         raise HTTPException(422, "the body is not JSON.") from None
+
+
+def told(problems: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return where a request is wrong, and what should be there; what may be of several kinds is told once.
+
+    >>> told([{"loc": ("labels", 0, "int"), "msg": "Input should be a valid integer"},
+    ...       {"loc": ("labels", 0, "constrained-str"), "msg": "Input should be a valid string"}])
+    [{'where': ['labels', 0], 'what': 'Input should be a valid integer, or a valid string'}]
+    """
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for problem in problems:
+        where = tuple(part for part in problem["loc"] if part not in _KINDS)
+        found.setdefault(where, []).append(problem["msg"])
+    return [
+        {
+            "where": list(where),
+            "what": ", or ".join([what[0], *(more.removeprefix("Input should be ") for more in what[1:])]),
+        }
+        for where, what in list(found.items())[:TOLD]
+    ]
 
 
 def check_texts(texts: list[str], max_rows: int) -> list[str]:
@@ -97,8 +119,9 @@ def feature_rows(rows: list[Any], dtype: str, max_rows: int, width: int | None) 
     return X
 
 
-def row_labels(labels: list[Any], n_rows: int, known: Array) -> list[Any]:
-    """Return labels of one kind, as many as there are rows, and like those that are known."""
+def row_labels(labels: list[Any], n_rows: int, model: Any) -> list[Any]:
+    """Return labels of one kind, as many as there are rows, and like those that a model knows."""
+    known: Array = getattr(model, "classes_", np.zeros(0))
     if len(labels) != n_rows:
         raise RefusedError(f"there are {n_rows} rows but {len(labels)} labels.")
     try:

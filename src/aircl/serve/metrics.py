@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -12,6 +13,22 @@ from aircl.serve.service import Service
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = ("GET", "POST")
 
+# Predictions over which quantiles of their latency are told.
+LATENCY_REQUESTS = 500
+
+# Names of figures of `Drift`, and what they are called here.
+DRIFT = {
+    "progressive": (
+        "aircl_progressive_accuracy", "Share of the last 1000 learned rows that had been predicted rightly just before."
+    ),
+    "expected": ("aircl_expected_accuracy", "Accuracy to expect of new rows that are like those learned."),
+    "shortfall": ("aircl_accuracy_shortfall", "Expected minus progressive accuracy."),
+    "novel": (
+        "aircl_novel_share", "Share of novel rows among the last 1000 that were looked at; usual is aircl_novel_usual."
+    ),
+    "novel_usual": ("aircl_novel_usual", "Share of novel rows if all were like those learned."),
+}  # fmt: skip
+
 
 class Metrics:
     """Counts of requests, and a view of a service. Every service has its own.
@@ -19,9 +36,15 @@ class Metrics:
     Parameters
     ----------
     service : Service
+
+    Attributes
+    ----------
+    predict_seconds : deque of float
+        What the last predictions took.
     """
 
     def __init__(self, service: Service) -> None:
+        self.predict_seconds: deque[float] = deque(maxlen=LATENCY_REQUESTS)
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "aircl_requests", "Requests answered.", ("route", "method", "status"), registry=self._registry
@@ -34,7 +57,10 @@ class Metrics:
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one request."""
         self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        if route == "/predict" and status == 200:
+            self.predict_seconds.append(seconds)
+        if route != "/events":  # which lasts as long as somebody listens
+            self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
         """Return everything as Prometheus reads it."""
@@ -50,25 +76,15 @@ class _View:
     def collect(self) -> Iterator[Metric]:
         service, moment = self._service, self._service.moment()
         rows = GaugeMetricFamily("aircl_class_rows", "Rows learned per class.", labels=["label"])
-        if moment.model.__sklearn_is_fitted__():
-            counts = moment.model.class_count_.tolist()
-            for label, count in zip(moment.model.classes_.tolist(), counts, strict=False):
-                rows.add_metric([str(label)], count)
+        for label, count in service.class_rows():
+            rows.add_metric([str(label)], count)
         yield rows
         yield GaugeMetricFamily("aircl_version", "The last change that was made.", value=moment.version)
         yield GaugeMetricFamily("aircl_rows_behind", "Rows predictions do not know yet.", value=service.rows_behind)
         yield GaugeMetricFamily(
             "aircl_storing", "1 if changes can be made durable.", value=service.status()["problem"] is None
         )
-        if progressive := list(service.progressive):
-            yield GaugeMetricFamily(
-                "aircl_progressive_accuracy",
-                "Share of the last 1000 learned rows that had been predicted rightly just before.",
-                value=sum(progressive) / len(progressive),
-            )
-        if service.solved is not None and service.solved.expected is not None:
-            yield GaugeMetricFamily(
-                "aircl_expected_accuracy",
-                "Accuracy to expect of new rows that are like those learned.",
-                value=service.solved.expected.overall,
-            )
+        figures = service.drift.figures()
+        for figure, (name, what) in DRIFT.items():
+            if figures[figure] is not None:
+                yield GaugeMetricFamily(name, what, value=figures[figure])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from aircl.inputs import Kind
 from aircl.serve.changes import Change
-from aircl.serve.gatherer import Gatherer
+from aircl.serve.drift import Drift
+from aircl.serve.errors import BusyError
+from aircl.serve.gatherer import Answer, Gatherer
+from aircl.serve.samples import kinds_of
 from aircl.serve.settings import Settings
 from aircl.serve.solver import Moment, Solved, Solver, solve
 from aircl.serve.versions import Catalogue, Directory
@@ -20,8 +23,7 @@ from aircl.serve.writer import Writer
 
 LOG = logging.getLogger("aircl.serve")
 
-# Rows over which progressive accuracy is counted, and seconds between two looks of a follower.
-PROGRESSIVE_ROWS = 1000
+# Seconds between two looks of a follower.
 FOLLOW_SECONDS = 1.0
 
 
@@ -32,16 +34,25 @@ class Service:
     ----------
     solved : Solved or None
         What predictions use.
-    progressive : deque of bool
-        Whether the last rows that were learned had been predicted rightly just before.
+    gatherer : Gatherer
+        Of predictions: logarithms of the probabilities of all classes.
+    drift : Drift
     """
 
     def __init__(self, directory: Directory, settings: Settings) -> None:
         self.directory, self.settings = directory, settings
         self.solved: Solved | None = None
         self._solved_rows = 0
-        self.progressive: deque[bool] = deque(maxlen=PROGRESSIVE_ROWS)
-        self.gatherer = Gatherer(lambda: self.solved, settings.max_waiting * 1000)
+        self.gatherer = Gatherer(self._log_probabilities, settings.max_waiting * 1000)
+        self.drift = Drift(lambda: self.solved, settings.max_waiting * 1000)
+
+    def _log_probabilities(self, X: Any) -> Answer:
+        solved = self.solved
+        if solved is None:
+            raise BusyError("what was learned last is being solved: ask again in a moment.")
+        # Features were checked when they came, but a model that was rolled back may be of another width by now.
+        is_checked = solved.width is not None and X.shape[1] == solved.width
+        return solved, solved.snapshot.predict_log_proba(X, is_checked=is_checked)
 
     @property
     def writer(self) -> Writer | None:
@@ -66,9 +77,27 @@ class Service:
         """Rows that were learned or forgotten since what predictions use was solved."""
         return self.moment().rows - self._solved_rows
 
+    def class_rows(self) -> list[tuple[Any, float]]:
+        """Return the labels, with the rows learned of each."""
+        model = self.moment().model
+        if not model.__sklearn_is_fitted__():
+            return []
+        return list(zip(model.classes_.tolist(), model.class_count_.tolist(), strict=False))
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What is sent: features, texts or images."""
+        return kinds_of(self.moment().model.backbone)
+
+    @property
+    def width(self) -> int | None:
+        """The number of features of a row; None if that is not known yet, or a backbone makes them."""
+        model = self.moment().model
+        return getattr(model, "n_features_in_", None) if model.backbone is None else None
+
     @property
     def backbone(self) -> str | None:
-        """What makes features of texts; None if features are sent."""
+        """What makes features of texts or images; None if features are sent."""
         backbone = self.moment().model.backbone
         return None if backbone is None else str(getattr(backbone, "name", backbone))
 
@@ -83,6 +112,9 @@ class Service:
             "version": self.moment().version,
             "features": getattr(self.moment().model, "n_features_in_", None),
             "backbone": self.backbone,
+            "takes": self.kinds,
+            "ledger": self.moment().model.ledger is not False,
+            "keeps_rows": self.settings.cipher is not None,
             "solved": None if self.solved is None else self.solved.moment.version,
             "rows_behind": self.rows_behind,
         }
@@ -130,7 +162,7 @@ class WritingService(Service):
             right = solved.snapshot.predict(rows.X) == np.asarray(rows.labels)
         except ValueError:  # the model will say what is wrong with them
             return
-        self.progressive.extend(np.broadcast_to(right, len(rows.labels)).tolist())
+        self.drift.count(np.broadcast_to(right, len(rows.labels)).tolist())
 
     def close(self) -> None:
         """Make what waits, write a checkpoint, and end."""
@@ -214,9 +246,9 @@ def serving(
 
 @contextmanager
 def _running(service: Service) -> Iterator[Service]:
-    service.gatherer.start()
     try:
         yield service
     finally:
         service.gatherer.stop()
+        service.drift.gatherer.stop()
         service.close()

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from aircl.classifiers.analytic import AnalyticClassifier
 from aircl.classifiers.snapshot import Snapshot
+from aircl.engine import ExpectedAccuracy
 
 LOG = logging.getLogger("aircl.serve")
 
@@ -45,7 +48,7 @@ class Solved:
     classes : list
         Labels, in the order of the columns of a prediction.
     width : int or None
-        The number of features; None if rows are texts.
+        The number of features; None if rows are texts or images.
     expected : ExpectedAccuracy or None
         What to expect of it, if the model is calibrated.
     """
@@ -54,7 +57,13 @@ class Solved:
     moment: Moment
     classes: list[Any]
     width: int | None
-    expected: Any = None
+    expected: ExpectedAccuracy | None = None
+
+    @property
+    def expected_accuracy(self) -> float | None:
+        """The accuracy to expect of new rows, if it is known."""
+        known = self.expected is not None and np.isfinite(self.expected.overall)
+        return self.expected.overall if known and self.expected is not None else None
 
 
 def solve(moment: Moment) -> Solved | None:

@@ -83,6 +83,14 @@ class Tokens:
                 found = token
         return found
 
+    def has(self, token: Token) -> bool:
+        """Tell whether a token that was found is still there."""
+        try:
+            self._refresh()
+        except (OSError, InputError):
+            return False
+        return token in self._tokens
+
     def _refresh(self) -> None:
         status = os.stat(self._path)
         stamp = status.st_ino, status.st_mtime_ns

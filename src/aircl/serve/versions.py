@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from aircl.storage.writing import new_directory, write_text
 LIST = "service.json"
 FOLDER = "versions"
 FORMAT = 1
+# Changes that bring rows.
+LEARNING = {"learn", "correct", "merge"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Version:
     made : str
         When, in UTC.
     reason : str
+    changed : dict of str to int
+        Rows since the version before, by what was done with them.
     """
 
     version: int
@@ -52,6 +56,7 @@ class Version:
     classes: int
     made: str
     reason: str
+    changed: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,11 @@ class Catalogue:
     def current(self) -> Version:
         """The version to go on with."""
         return self.versions[-1]
+
+    @property
+    def last_learned(self) -> str | None:
+        """When the last version was made that has learned something; None if none of them has."""
+        return next((version.made for version in reversed(self.versions) if LEARNING & version.changed.keys()), None)
 
     def find(self, number: int) -> Version:
         """Return the version of this number."""
@@ -145,16 +155,19 @@ class Directory:
         """Replace the list: from here on its versions are those that there are."""
         write_text(self.path / LIST, json_text({"format": FORMAT, **asdict(catalogue)}) + "\n")
 
-    def save(self, model: AnalyticClassifier, number: int, reason: str) -> Version:
+    def save(
+        self, model: AnalyticClassifier, number: int, reason: str, changed: Mapping[str, int] | None = None
+    ) -> Version:
         """Write a model file for a version, which counts when it is in the list."""
         file = f"{FOLDER}/{number:012d}.safetensors"
         model.save(self.path / file)
         rows = float(model.class_count_.sum()) if model.__sklearn_is_fitted__() else 0.0
-        return Version(number, file, rows, len(getattr(model, "classes_", ())), _now(), reason)
+        return Version(number, file, rows, len(getattr(model, "classes_", ())), _now(), reason, dict(changed or {}))
 
     def again(self, version: Version, number: int) -> Version:
         """Return a version that is what an older one was."""
-        return replace(version, version=number, made=_now(), reason=f"rolled back to {version.version}")
+        reason = f"rolled back to {version.version}"
+        return replace(version, version=number, made=_now(), reason=reason, changed={})
 
     def load(self, version: Version) -> AnalyticClassifier:
         """Read the model of a version."""

@@ -13,21 +13,26 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from aircl.classifiers.analytic import AnalyticClassifier
 from aircl.classifiers.persistence import load_any
 from aircl.engine import LedgerError
-from aircl.serve.changes import REFUSED, Change, HalfMadeError
-from aircl.serve.journal import Entry, Journal, StorageError
+from aircl.serve.changes import REFUSED, TAKEN_BACK, Change, HalfMadeError, class_rows, rows_between
+from aircl.serve.errors import BusyError, RefusedError, StorageError
+from aircl.serve.jobs import Job
+from aircl.serve.journal import Entry, Journal
+from aircl.serve.recent import Recent
 from aircl.serve.settings import Settings
 from aircl.serve.solver import Moment
+from aircl.serve.undo import Before, NothingToUndoError, Undo
 from aircl.serve.versions import Directory
+from aircl.storage.errors import InputError
 
 LOG = logging.getLogger("aircl.serve")
 
@@ -36,71 +41,6 @@ RETRY_SECONDS = 5.0
 
 # Changes of one transaction, at most: together they are a few hundred megabytes at worst.
 GROUP = 64
-
-
-class RefusedError(ValueError):
-    """A change that is not possible.
-
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    """
-
-    def __init__(self, message: str, status: int = 422) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class BusyError(RuntimeError):
-    """Nothing can be done now, or it is not known whether it was; asking again, by the same key, is right."""
-
-
-@dataclass(eq=False)
-class Job:
-    """A change that is asked for.
-
-    Attributes
-    ----------
-    kind : {"learn", "forget", "correct", "forget-classes", "merge", "rollback"}
-    key : str or None
-        By which a repeated request is known.
-    request : tuple of bytes
-        What the digest is made of.
-    change : Change or None
-    file : Path or None
-        The model to merge.
-    version : int or None
-        To roll back to.
-    purge : bool
-        Whether older versions are removed, as they hold what is forgotten.
-    """
-
-    kind: str
-    key: str | None = None
-    request: tuple[bytes, ...] = ()
-    change: Change | None = None
-    file: Path | None = None
-    version: int | None = None
-    purge: bool = False
-    done: Future[dict[str, Any]] = field(default_factory=Future)
-    digest: bytes = b""
-    repeats: list[Job] = field(default_factory=list)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows it brings or takes."""
-        return 0 if self.change is None else self.change.n_rows
-
-    def settle(self, answer: dict[str, Any] | BaseException) -> None:
-        """Answer whoever waits."""
-        for job in (self, *self.repeats):
-            if job.done.cancelled() or not job.done.set_running_or_notify_cancel():
-                continue
-            if isinstance(answer, BaseException):
-                job.done.set_exception(answer)
-            else:
-                job.done.set_result(answer if job is self else {**answer, "repeated": True})
 
 
 class Writer:
@@ -123,6 +63,8 @@ class Writer:
         Why changes cannot be made durable at the moment.
     settled : bool
         False while there are changes in the model that are not durable yet.
+    undo : Undo
+    recent : Recent
     """
 
     def __init__(
@@ -133,10 +75,12 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="aircl-writer", daemon=True)
         self.catalogue = directory.read()
         self.problem: str | None = None
+        self.undo, self.recent = Undo(), Recent()
         self.settled = True
         self._half_made: Job | None = None  # a change that was refused too late
         self._due: float | None = None  # when a checkpoint is
         self._uncheckpointed = 0  # rows
+        self._changed: Counter[str] = Counter()  # rows since the last version, by what was done with them
         self._journal: Journal | None = None
         self.moment: Moment
         self._recover()
@@ -216,17 +160,35 @@ class Writer:
         except (OSError, ValueError) as error:
             self._fail(error)
             for job in group:
-                job.settle(StorageError(f"changes cannot be made at the moment: {error}"))
+                job.settle(StorageError(f"changes cannot be made at the moment: {self.problem}"))
             return
         waiting: list[Job] = []
+        usual = not self._settings.journal
         for job in self._not_made_before(group):
             if job.change is not None and not job.purge:
                 waiting.append(job)
                 continue
-            self._make_together(waiting, by_checkpoint=not self._settings.journal)
-            self._make_together([job], by_checkpoint=True)
+            self._make_together(waiting, by_checkpoint=usual)
             waiting = []
-        self._make_together(waiting, by_checkpoint=not self._settings.journal)
+            if job.kind == "rollback" and self._uncheckpointed:
+                self._checkpoint(spare=1)  # what a rollback leaves can be rolled back to as well
+            if job.kind == "undo":
+                self._take_back(job)
+            elif self._find_rows(job):
+                self._make_together([job], by_checkpoint=usual or job.purge or job.change is None)
+        self._make_together(waiting, by_checkpoint=usual)
+
+    def _find_rows(self, job: Job) -> bool:
+        """Make the change of one that names rows by their ids only, or answer why that is not possible."""
+        if job.by_ids is not None and self._journal is not None:
+            assert self._journal.kept is not None
+            try:
+                job.change = job.by_ids(self._journal.kept)
+            except (LookupError, RefusedError, InputError) as error:
+                status = 404 if isinstance(error, LookupError) else getattr(error, "status", 422)
+                job.settle(RefusedError(str(error), status))
+                return False
+        return True
 
     def _not_made_before(self, group: Sequence[Job]) -> list[Job]:
         """Answer requests that are repeated, and return the others."""
@@ -265,7 +227,7 @@ class Writer:
         try:
             journal.append(
                 [
-                    Entry(number, job.key, job.digest, json.dumps(answer), None if by_checkpoint else job.change)
+                    Entry(number, job.key, job.digest, json.dumps(answer), job.change, by_checkpoint, job.version)
                     for job, number, answer in zip(jobs, numbers, answers, strict=True)
                 ]
             )
@@ -273,7 +235,7 @@ class Writer:
             made = []
             for job, number, answer in zip(jobs, numbers, answers, strict=True):
                 try:
-                    self._apply(job, number)
+                    n_rows = self._apply(job, number)
                 except RefusedError as refused:
                     journal.remove([number])
                     self.moment = replace(self.moment, version=number)
@@ -283,58 +245,110 @@ class Writer:
                     self._half_made = job if isinstance(error, HalfMadeError) else None
                     raise
                 else:
+                    if n_rows != answer["rows"]:
+                        answer["rows"] = n_rows
+                        journal.change_answer(number, json.dumps(answer))
                     made.append((job, answer))
                     if not by_checkpoint:
-                        job.settle(answer)
+                        self._answer(job, answer)
             if by_checkpoint and made:
                 self._checkpoint(made[-1][0])
             self.settled = True
             for job, answer in made:
                 if by_checkpoint:
-                    job.settle(answer)
+                    self._answer(job, answer)
         except (StorageError, OSError) as error:
             self._fail(error)
             for job in jobs:
                 if not job.done.done():
-                    job.settle(StorageError(str(error)))
+                    job.settle(StorageError(self.problem))
 
-    def _apply(self, job: Job, number: int) -> None:
-        """Change the model; what it refuses leaves it as it was."""
-        began, model = time.monotonic(), self.model
+    def _answer(self, job: Job, answer: dict[str, Any]) -> None:
+        """Answer a change that is made and durable."""
+        self.recent.note(answer["version"], job.kind, job.change, rows=answer["rows"], target=job.version)
+        job.settle(answer)
+
+    def _take_back(self, job: Job) -> None:
+        """Take back the last change, by the journal if it is in there, else by a checkpoint."""
+        journal, undo = self._journal, self.undo
+        if journal is None or job.version is None:
+            job.settle(StorageError(f"changes cannot be made at the moment: {self.problem}"))
+            return
+        try:
+            before = undo.find(job.version)
+        except NothingToUndoError as error:
+            job.settle(RefusedError(str(error), 409))
+            return
+        answer = {"version": self.moment.version + 1, "rows": undo.n_rows}
+        in_journal = job.version > self.catalogue.current.version
+        change = Change("undo") if in_journal else None
+        try:
+            entry = Entry(answer["version"], job.key, job.digest, json.dumps(answer), change)
+            journal.append([entry], undone=job.version)
+            self.settled = in_journal
+            self._go_over(before.restored(), answer["version"], answer["rows"])
+            self._changed += Counter({undo.kind: -undo.n_rows}) if in_journal else Counter(undo=undo.n_rows)
+            undo.clear()
+            if not in_journal:
+                self._checkpoint(job)
+                self.settled = True
+        except (StorageError, OSError) as error:
+            self._fail(error)
+            job.settle(StorageError(self.problem))
+        else:
+            LOG.info("change", extra={"fields": {"kind": "undo", **answer}})
+            self._answer(job, answer)
+
+    def _go_over(self, model: AnalyticClassifier, number: int, n_rows: int) -> None:
+        """Go over to a model after a change, which a checkpoint is due for."""
+        self.moment = Moment(model, number, self.moment.rows + n_rows)
+        self._uncheckpointed += max(1, n_rows)
+        if self._due is None:
+            self._due = time.monotonic() + self._settings.checkpoint_seconds
+
+    def _apply(self, job: Job, number: int) -> int:
+        """Change the model, and return how many rows were changed; what it refuses leaves it as it was."""
+        began, model, n_rows = time.monotonic(), self.model, 0
+        before = None if job.purge else Before.of(model, job.n_rows)
         try:
             if job.change is not None:
                 self._before(job.change)
-                job.change.apply(model)
-            elif job.file is not None:
-                model.merge(load_any(job.file))
+                n_rows = job.change.apply(model)
             else:
-                assert job.version is not None
-                model = self._directory.load(self.catalogue.find(job.version))
+                known = class_rows(model)
+                if job.file is not None:
+                    model.merge(load_any(job.file))
+                else:
+                    assert job.version is not None
+                    model = self._directory.load(self.catalogue.find(job.version))
+                n_rows = rows_between(known, class_rows(model))
         except LookupError as error:
             raise RefusedError(str(error), 404) from error
         except LedgerError as error:
-            raise RefusedError(str(error), 409) from error
+            raise RefusedError(_in_words_of_requests(str(error)), 409) from error
         except REFUSED as error:
-            raise RefusedError(str(error)) from error
-        self.moment = Moment(model, number, self.moment.rows + job.n_rows)
-        self._uncheckpointed += max(1, job.n_rows)
-        if self._due is None:
-            self._due = time.monotonic() + self._settings.checkpoint_seconds
+            raise RefusedError(str(error).replace(str(job.file), "what was sent")) from error
+        self._go_over(model, number, n_rows)
+        self._changed[job.kind] += n_rows
+        self.undo.hold(number, job.kind, n_rows, before)
         took = round(time.monotonic() - began, 4)
-        fields = {"kind": job.kind, "version": number, "rows": job.n_rows, "seconds": took}
-        LOG.info("change", extra={"fields": fields})
+        LOG.info("change", extra={"fields": {"kind": job.kind, "version": number, "rows": n_rows, "seconds": took}})
+        return n_rows
 
     # -- what is on the disk --
-    def _checkpoint(self, job: Job | None = None) -> None:
-        """Make the model a version, and erase the journal up to it. `job` is a change that becomes durable by it."""
+    def _checkpoint(self, job: Job | None = None, *, spare: int = 0) -> None:
+        """Make the model a version, and erase the journal up to it.
+
+        `job` is a change that becomes durable by it; `spare` versions more than usual are kept.
+        """
         try:
             if job is not None and job.kind == "rollback":
                 assert job.version is not None
                 version = self._directory.again(self.catalogue.find(job.version), self.moment.version)
             else:
                 reason = "checkpoint" if job is None or job.kind == "learn" else job.kind
-                version = self._directory.save(self.model, self.moment.version, reason)
-            keep = 1 if job is not None and job.purge else self._settings.keep_versions
+                version = self._directory.save(self.model, self.moment.version, reason, self._changed)
+            keep = 1 if job is not None and job.purge else self._settings.keep_versions + spare
             versions = (*self.catalogue.versions, version)[-keep:]
             catalogue = replace(self.catalogue, versions=versions)
             self._directory.write(catalogue)  # from here on it counts
@@ -343,13 +357,15 @@ class Writer:
                 raise
             self._due = time.monotonic() + self._settings.checkpoint_seconds  # the journal has everything
             self._uncheckpointed = 0
-            self.problem = str(error)
+            self.problem = _told(error)
             LOG.error("checkpoint-failed", exc_info=error)
             return
         self.catalogue, self._due, self._uncheckpointed, self.problem = catalogue, None, 0, None
+        self._changed.clear()
         if self._journal is not None:
             try:
-                self._journal.erase(version.version, keep_keys=self._settings.keep_keys)
+                oldest = catalogue.versions[0].version
+                self._journal.erase(version.version, keep_keys=self._settings.keep_keys, oldest=oldest)
             except StorageError as error:  # the version counts; what is in it is erased with the next one
                 self._fail(error)
         self._directory.remove_unlisted(catalogue)
@@ -357,7 +373,7 @@ class Writer:
 
     def _fail(self, error: BaseException) -> None:
         """Trust nothing but the disk from here on: the next change begins by reading it."""
-        self.problem = str(error)
+        self.problem = _told(error)
         self._due = time.monotonic() + RETRY_SECONDS
         LOG.error("storage-failed", exc_info=error)
         if self._journal is not None:
@@ -367,25 +383,60 @@ class Writer:
     def _recover(self) -> None:
         """Make the model of the current version and of the journal, each change exactly once."""
         catalogue = self._directory.read()
-        journal = Journal(self._directory.path, catalogue.id)
+        settings = self._settings
+        journal = Journal(self._directory.path, catalogue.id, settings.cipher, drop=settings.drop_rows)
         try:
             model = self._directory.load(catalogue.current)
-            version, rows, refused = catalogue.current.version, 0, []
+            if settings.cipher is not None and model.ledger is False:
+                raise InputError("rows are kept by their ids, which a model with a ledger has: --init --ledger.")
+            version, changed, refused = catalogue.current.version, Counter[str](), list[int]()
+            short: dict[int, int] = {}
+            self.undo.clear()
             for number, change in journal.after(version):
+                before = Before.of(model, change.n_rows)
                 try:
-                    change.apply(model)
+                    n_rows = change.apply(model)
                 except REFUSED:  # as it was before the kill, and not answered yet
                     refused.append(number)
-                version, rows = number, rows + change.n_rows
+                else:
+                    if change.kind in TAKEN_BACK:
+                        self.undo.clear()
+                    else:
+                        self.undo.hold(number, change.kind, n_rows, before)
+                        changed[change.kind] += n_rows
+                        if n_rows != change.n_rows:  # it may have been killed before this was noted
+                            short[number] = n_rows
+                version = number
             known = self.moment.rows if hasattr(self, "moment") else 0
             self.catalogue, self.moment, self.settled = catalogue, Moment(model, version, known), True
+            for number, n_rows in short.items():
+                journal.change_answer(number, json.dumps({"version": number, "rows": n_rows}))
             journal.remove(refused)
             journal.remove_unmade(catalogue.current.version)
         except BaseException:
             journal.close()
             raise
-        self._journal, self._uncheckpointed, self.problem = journal, rows, None
+        rows = changed.total()
+        self._journal, self._uncheckpointed, self._changed, self.problem = journal, rows, changed, None
         self._due = (
             time.monotonic() + self._settings.checkpoint_seconds if version > catalogue.current.version else None
         )
         LOG.info("recovered", extra={"fields": {"version": version, "replayed_rows": rows}})
+
+
+def _told(error: BaseException) -> str:
+    """Say what went wrong to whoever asks, without paths of the machine, and without anything of a row."""
+    if isinstance(error, StorageError | InputError):
+        return str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+
+
+def _in_words_of_requests(told: str) -> str:
+    """Say what to do about a ledger's refusal in the words of the routes."""
+    for words, of_requests in (
+        ('on_duplicate="skip"', '"on_duplicate": "skip"'),
+        ('"replace" learns', "POST /correct learns"),
+        ("ids=, or --id", '"ids"'),
+    ):
+        told = told.replace(words, of_requests)
+    return told

@@ -109,17 +109,23 @@ def create(folder: Path, make: Callable[[Path], object], *, hidden: bool = True)
     """
     while True:
         path = folder / f"{'.' * hidden}aircl-{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:16]}.tmp"
-        make(path)
-        if not HAS_LOCKS:
-            return path, None
         try:
+            make(path)
+            if not HAS_LOCKS:
+                return path, None
             descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:  # taken for a leftover before it was locked
-            continue
-        take(descriptor, wait=True)
-        if leads_to(path, descriptor):
-            return path, descriptor
-        os.close(descriptor)
+            take(descriptor, wait=True)
+            if leads_to(path, descriptor):
+                return path, descriptor
+            os.close(descriptor)
+        except FileExistsError:
+            raise
+        except FileNotFoundError:
+            if not folder.is_dir():
+                raise  # else it was taken for a leftover before it was locked
+        except BaseException:  # an interrupt, say: nobody else knows of it
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            raise
 
 
 def _machine() -> str:

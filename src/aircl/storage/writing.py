@@ -110,10 +110,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     tidy(target.parent)
     # What is replaced may be meant for few eyes: until it has its mode, the new file is for its owner only.
     mode = 0o666 if before is None else 0o600
-    temporary, descriptor = create(
-        target.parent, lambda path: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-    )
+    temporary: Path | None = None
+    descriptor: int | None = None
     try:
+        temporary, descriptor = create(
+            target.parent, lambda path: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        )
         created = temporary.stat()
         yield temporary
         _sync(temporary)
@@ -126,7 +128,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(temporary, target)
         _sync(target.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
         if descriptor is not None:
             os.close(descriptor)
 

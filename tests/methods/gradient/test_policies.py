@@ -66,8 +66,8 @@ def test_a_memory_is_bounded_and_whole_and_goes_on_from_its_state(make):
     memory = fed(make(40), labels[:30])
     assert held(memory).tolist() == list(range(30))  # all, while there is room
     whole, stopped = fed(make(40), labels[:80]), make(40)
-    state = {**whole.state(), "rows": {name: tensor.clone() for name, tensor in whole.rows.items()}}
-    stopped.restore(state)
+    state = {**whole.get_state(), "rows": {name: tensor.clone() for name, tensor in whole.rows.items()}}
+    stopped.set_state(state)
     generators = [torch.Generator().manual_seed(9) for _ in range(2)]
     for one, generator in zip((whole, stopped), generators, strict=True):
         one.add(samples(labels[80:], 80), generator)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter, deque
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,6 +22,7 @@ from aircl.methods.gradient import (  # noqa: E402
     mask_logits,
 )
 from aircl.methods.gradient.state import read_state, write_state  # noqa: E402
+from aircl.methods.gradient.stateful import Stateful  # noqa: E402
 
 
 @pytest.fixture
@@ -191,3 +194,34 @@ def test_a_state_is_safetensors_and_json_and_nothing_else(tmp_path, generator):
     other = torch.Generator()
     other.set_state(again["generator"])
     assert torch.equal(torch.rand(3, generator=other), torch.rand(3, generator=generator))
+
+
+def test_a_state_keeps_numbers_as_keys_sets_arrays_and_windows(tmp_path):
+    class Inner(Stateful):
+        kept = "seen window"
+
+        def __init__(self):
+            self.seen, self.window = Counter(), deque(maxlen=2)
+
+    class Outer(Inner):
+        kept = "full scores inner"
+
+        def __init__(self):
+            super().__init__()
+            self.full, self.scores, self.inner = set(), np.zeros(2), Inner()
+
+    one, other = Outer(), Outer()
+    one.seen[7] += 3
+    one.window.extend([{1: 0.5}, {2: 1.5}])
+    one.full.update({4, 2})
+    one.scores[:] = 0.1, np.nan
+    one.inner.seen[1] = 1
+    write_state(tmp_path, one.get_state())
+    other.set_state(read_state(tmp_path))
+    assert other.seen == {7: 3}
+    assert other.seen[8] == 0  # it counts on
+    other.window.append({3: 2.5})
+    assert list(other.window) == [{2: 1.5}, {3: 2.5}]
+    assert other.full == {2, 4}
+    np.testing.assert_array_equal(other.scores, one.scores)
+    assert other.inner.seen == {1: 1}

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from aircl.benchmark.contract.comparison import State, saved_state
 from aircl.benchmark.contract.pupil import Lesson, NotApplicableError, Pupil, ViolationError
 
 
@@ -37,10 +38,13 @@ class Answer(NamedTuple):
     ----------
     restored, ended : tuple
         Predictions and scores of the test rows.
+    state : State
+        What it saves there right after it was restored.
     """
 
     restored: tuple[Any, Any]
     ended: tuple[Any, Any]
+    state: State
 
 
 def find_place(factory: Any) -> Place | None:
@@ -165,7 +169,7 @@ def _answer(folder: Path) -> None:
     temporary.rename(folder / "answer")
 
 
-def _go_on(folder: Path) -> tuple[Any, Any]:
+def _go_on(folder: Path) -> tuple[Any, Any, State]:
     # Classes in the request may be of modules that the other process has found since this one began.
     with (folder / "request").open("rb") as file:
         sys.path[:] = pickle.load(file)
@@ -180,9 +184,10 @@ def _go_on(folder: Path) -> tuple[Any, Any]:
         factory = load_method_class(place.file, place.name)
     pupil = Pupil(factory, material, setup, labels)
     pupil.method.restore(folder / "method")
+    state = saved_state(pupil)
     restored = pupil.predict_test(), pupil.score_test()
     pupil.attend(*course)
-    return restored, (pupil.predict_test(), pupil.score_test())
+    return restored, (pupil.predict_test(), pupil.score_test()), state
 
 
 def main() -> None:

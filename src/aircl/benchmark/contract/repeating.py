@@ -67,8 +67,14 @@ def resumes_elsewhere(exam: Exam) -> str:
     stop = after_phase(course, 2)
     steady = exam.pupil()
     steady.attend(*course[:stop])
-    elsewhere = continue_elsewhere(steady, course[stop:])
-    for moment, answer in zip(("right after", "at the end of the stream after"), elsewhere, strict=True):
+    before, elsewhere = saved_state(steady), continue_elsewhere(steady, course[stop:])
+    if changed := states_differ(before, elsewhere.state):
+        raise ViolationError(
+            f"restored in another process, it saves something else: {', '.join(changed[:3])} differs. What is saved "
+            "must follow from what was learned, not from the process, the order of a set or the hash of a text."
+        )
+    moments = ("right after", "at the end of the stream after")
+    for moment, answer in zip(moments, (elsewhere.restored, elsewhere.ended), strict=True):
         if different := answers_differ((steady.predict_test(), steady.score_test()), answer):
             raise ViolationError(
                 f"{moment} a restore in another process: {different}. save must write everything, also what is kept "

@@ -72,6 +72,12 @@ def expand_patterns(patterns: Iterable[str]) -> list[Path]:
     return paths
 
 
+def check_type(path: Path) -> None:
+    """Refuse a file whose name says that it cannot be read."""
+    if path.suffix.lower() not in READERS:
+        raise DataError(f"{path}: files of type {path.suffix!r} cannot be read. Use {', '.join(READERS)}.")
+
+
 def open_files(
     paths: Iterable[str | os.PathLike[str]], request: Request, n_features: int | None = None
 ) -> list[Source]:
@@ -109,10 +115,8 @@ def open_files(
     sources: list[Source] = []
     expected = "are expected"
     for path in map(Path, paths):
-        reader = READERS.get(path.suffix.lower())
-        if reader is None:
-            raise DataError(f"{path}: files of type {path.suffix!r} cannot be read. Use {', '.join(READERS)}.")
-        source = reader(path, request)
+        check_type(path)
+        source = READERS[path.suffix.lower()](path, request)
         check_width(path, source.n_features)
         if source.n_features is not None:
             if n_features is None:

@@ -60,6 +60,11 @@ class DelimitedTable(Table):
         if header is None:
             raise DataError(f"{path} is empty. Its first line should name the columns.")
         self.columns = header[1]
+        if len(self.columns) == 1 and (other := [mark for mark in ";\t|," if mark in self.columns[0]]):
+            raise DataError(
+                f"{path}: the names in its first line are separated by {other[0]!r}, not by {self._delimiter!r}. Write "
+                "it with commas, or with tabs and a name that ends in .tsv."
+            )
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the records below the header, all of its width, with the number of their last line."""
@@ -88,7 +93,7 @@ class DelimitedTable(Table):
                     if row:
                         yield reader.line_num, row
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.path} is not UTF-8 text ({error}).") from error
+            raise DataError(_not_utf8(self.path, error)) from error
         except csv.Error as error:
             raise DataError(f"{self.path}, line {reader.line_num}: {error}.") from error
 
@@ -124,7 +129,7 @@ class JsonLinesTable(Table):
                             )
                         yield number, item
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.path} is not UTF-8 text ({error}).") from error
+            raise DataError(_not_utf8(self.path, error)) from error
 
 
 class ParquetTable(Table):
@@ -147,6 +152,13 @@ class ParquetTable(Table):
                     yield f"row {number}", row
         except (ArrowException, OSError) as error:
             raise DataError(f"{self.path} cannot be read beyond row {number}: {error}.") from error
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> str:
+    return (
+        f"{path} is not UTF-8 text ({error}). Save it as UTF-8, or convert it from the encoding that it has, such as "
+        f"latin1: iconv -f latin1 -t utf-8 {path.name}"
+    )
 
 
 TABLES: dict[str, Callable[[Path], Table]] = {

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import nn
 
-from aircl.methods.gradient.optimiser import Optimiser, grown
+from aircl.methods.gradient.optimiser import Optimiser, padded_like
+from aircl.methods.gradient.stateful import Stateful
 
 Parameters = Mapping[str, nn.Parameter]
 Tensors = dict[str, torch.Tensor]
 
 
-class Anchor(ABC):
+class Anchor(Stateful, ABC):
     """The penalty sum F (theta - theta*)^2, by name of the parameter; a subclass says what F is.
 
     Attributes
@@ -30,6 +30,8 @@ class Anchor(ABC):
     Rows that a parameter got since have importance 0: they move freely.
     """
 
+    kept = "importance place"
+
     def __init__(self) -> None:
         self.importance: Tensors = {}
         self.place: Tensors = {}
@@ -38,7 +40,7 @@ class Anchor(ABC):
     def note(self, parameters: Parameters) -> None:
         """Take notice of the gradients of one step, before it is made."""
 
-    def moved(self, parameters: Parameters) -> None:  # noqa: B027 (for most it is the gradients that matter)
+    def moved(self, parameters: Parameters) -> None:
         """Take notice of where the step, and the pull after it, have led."""
 
     @abstractmethod
@@ -66,14 +68,6 @@ class Anchor(ABC):
             self.importance = measured
             self.place = {name: parameter.detach().clone() for name, parameter in parameters.items()}
 
-    def state(self) -> dict[str, Any]:
-        """Return importances and places, and what was noted in the present phase."""
-        return {"importance": self.importance, "place": self.place}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.importance, self.place = state["importance"], state["place"]
-
 
 class StepFisher(Anchor):
     """F of EWC++ [1]_: a moving average over all steps, F <- keep F + (1 - keep) g^2, which begins with the first g^2.
@@ -87,6 +81,8 @@ class StepFisher(Anchor):
     .. [1] Chaudhry et al. "Riemannian Walk for Incremental Learning." ECCV 2018.
     """
 
+    kept = "_average"
+
     def __init__(self, keep: float = 0.5) -> None:
         super().__init__()
         self.keep = keep
@@ -96,63 +92,12 @@ class StepFisher(Anchor):
         """Take the squares of the gradients of one step into the average."""
         for name, square in squared_gradients(parameters).items():
             if name in self._average:
-                square = self.keep * grown(self._average[name], square) + (1 - self.keep) * square
+                square = self.keep * padded_like(self._average[name], square) + (1 - self.keep) * square
             self._average[name] = square
 
     def measured(self, parameters: Parameters) -> Tensors:
         """Return the average as it is now; it goes on."""
-        return {name: grown(average, parameters[name]) for name, average in self._average.items()}
-
-    def state(self) -> dict[str, Any]:
-        """Return importances, places and the average."""
-        return {**super().state(), "average": self._average}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self._average = state["average"]
-
-
-class PhaseFisher(Anchor):
-    """F as a moving average over phases, F <- keep F + (1 - keep) (mean g^2 of the phase's steps).
-
-    Parameters
-    ----------
-    keep : float, default=0.5
-    """
-
-    def __init__(self, keep: float = 0.5) -> None:
-        super().__init__()
-        self.keep = keep
-        self._squares: Tensors = {}
-        self._steps = 0
-
-    def note(self, parameters: Parameters) -> None:
-        """Add the squares of the gradients of one step."""
-        for name, square in squared_gradients(parameters).items():
-            before = self._squares.get(name)
-            self._squares[name] = square if before is None else square + grown(before, square)
-        self._steps += 1
-
-    def measured(self, parameters: Parameters) -> Tensors:
-        """Return the average over phases, the present one among them."""
-        measured = {}
-        for name, squares in self._squares.items():
-            mean = grown(squares, parameters[name]) / self._steps
-            if name in self.importance:
-                mean = self.keep * grown(self.importance[name], mean) + (1 - self.keep) * mean
-            measured[name] = mean
-        self._squares, self._steps = {}, 0
-        return measured
-
-    def state(self) -> dict[str, Any]:
-        """Return importances, places and the sums of the present phase."""
-        return {**super().state(), "squares": self._squares, "steps": self._steps}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self._squares, self._steps = state["squares"], state["steps"]
+        return {name: padded_like(average, parameters[name]) for name, average in self._average.items()}
 
 
 class MeanFisher(Anchor):
@@ -168,6 +113,8 @@ class MeanFisher(Anchor):
     .. [1] Kirkpatrick et al. "Overcoming catastrophic forgetting in neural networks." PNAS, 2017.
     """
 
+    kept = "_sums _samples"
+
     def __init__(self, keep: float = 0.5) -> None:
         super().__init__()
         self.keep = keep
@@ -179,30 +126,38 @@ class MeanFisher(Anchor):
 
     def add(self, sums: Tensors, n: int) -> None:
         """Add squared gradients of n samples, summed up."""
-        for name, total in sums.items():
-            before = self._sums.get(name)
-            self._sums[name] = total if before is None else total + grown(before, total)
+        add_to(self._sums, sums)
         self._samples += n
 
     def measured(self, parameters: Parameters) -> Tensors:
         """Return the average over phases, the present one among them."""
         measured = {}
         for name, sums in self._sums.items():
-            mean = grown(sums, parameters[name]) / self._samples
+            mean = padded_like(sums, parameters[name]) / self._samples
             if name in self.importance:
-                mean = self.keep * grown(self.importance[name], mean) + (1 - self.keep) * mean
+                mean = self.keep * padded_like(self.importance[name], mean) + (1 - self.keep) * mean
             measured[name] = mean
         self._sums, self._samples = {}, 0
         return measured
 
-    def state(self) -> dict[str, Any]:
-        """Return importances, places and the sums of the present phase."""
-        return {**super().state(), "sums": self._sums, "samples": self._samples}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self._sums, self._samples = state["sums"], state["samples"]
+class PhaseFisher(MeanFisher):
+    """F as a moving average over phases, F <- keep F + (1 - keep) (mean g^2 of the phase's steps).
+
+    Parameters
+    ----------
+    keep : float, default=0.5
+    """
+
+    def note(self, parameters: Parameters) -> None:
+        """Add the squares of the gradients of one step."""
+        self.add(squared_gradients(parameters), 1)
+
+
+def add_to(sums: Tensors, more: Tensors) -> None:
+    """Add tensors, which may have rows that their sums have not yet."""
+    for name, tensor in more.items():
+        sums[name] = tensor + padded_like(sums[name], tensor) if name in sums else tensor
 
 
 def squared_gradients(parameters: Parameters) -> Tensors:

@@ -27,6 +27,7 @@ class Anchored(GradientMethod):
     uses_phase_ends = True
     options: Any
     share: ClassVar[float] = 1.0
+    kept = "anchor"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -49,11 +50,6 @@ class Anchored(GradientMethod):
         super().close_phase()
         self.anchor.drop(self.student.trained_parameters())
 
-    def state(self) -> dict[str, Any]:
-        """Return the anchor, beside what there is without it."""
-        return {**super().state(), "anchor": self.anchor.state()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the anchor."""
-        super().resume(state)
-        self.anchor.restore(gradient.sent_to(self.student.head.weight.device, state["anchor"]))
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on with the anchor where the parameters are."""
+        super().set_state({**state, "anchor": gradient.sent_to(self.student.head.weight.device, state["anchor"])})

@@ -6,27 +6,18 @@ from collections.abc import Mapping
 
 import torch
 
-from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.memory import BoundedMemory
 from aircl.methods.gradient.rows import Rows, by_class, count, join, take
 
 
-class BalancedMemory(Memory):
-    """A memory of bounded size, shared fairly by the classes.
-
-    Parameters
-    ----------
-    size : int
-        Samples that it holds at most.
+class BalancedMemory(BoundedMemory):
+    """A memory that the classes share fairly.
 
     Attributes
     ----------
     rows : Rows
         With "uncertainty", which decides what stays.
     """
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
 
     def add(self, rows: Rows, generator: torch.Generator) -> None:
         """Offer samples with "uncertainty"; of those at hand, each class keeps its fair share, equidistant ones."""

@@ -48,6 +48,8 @@ class DiverseMemory(SlotMemory):
     .. [1] Aljundi et al. "Gradient based sample selection for online continual learning." NeurIPS 2019.
     """
 
+    kept = "scores"
+
     def __init__(
         self,
         size: int,
@@ -99,12 +101,3 @@ class DiverseMemory(SlotMemory):
         """Note the score and the gradient of a sample that was taken in."""
         self.scores[slot] = max(self._score, 0.0)  # rounding may bring a cosine below -1
         self._gradient[slot] = self._place
-
-    def state(self) -> dict[str, Any]:
-        """Return samples, counts and scores."""
-        return {**super().state(), "scores": torch.from_numpy(self.scores)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.scores = to_array(state["scores"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.nn.functional import normalize
@@ -34,6 +33,8 @@ class Exemplars(Memory):
     rows : Rows
     """
 
+    kept = "_sums _counts"
+
     def __init__(self, quota: int, encode: Encoder, *, running: bool = False) -> None:
         super().__init__()
         self.quota, self.encode, self.running = quota, encode, running
@@ -63,17 +64,6 @@ class Exemplars(Memory):
         features = normalize(self.encode(self.rows["inputs"]))
         classes = by_class(self.rows)
         return list(classes), normalize(torch.stack([features[places].mean(0) for places in classes.values()]))
-
-    def state(self) -> dict[str, Any]:
-        """Return samples and running sums."""
-        sums = {str(label): total for label, total in self._sums.items()}
-        return {**super().state(), "sums": sums, "counts": {str(label): n for label, n in self._counts.items()}}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self._sums = {int(label): total for label, total in state["sums"].items()}
-        self._counts = {int(label): n for label, n in state["counts"].items()}
 
     def _running_mean(self, label: int, features: torch.Tensor) -> torch.Tensor:
         self._sums[label] = features.sum(0) + self._sums.get(label, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,6 +44,8 @@ class ImportanceMemory(SlotMemory):
     .. [1] Koh et al. "Online Continual Learning on Class Incremental Blurry Task Configuration with Anytime Inference."
        ICLR 2022.
     """
+
+    kept = "importance loss fall _steps _credited"
 
     def __init__(self, size: int, losses: Callable[[Rows], torch.Tensor], every: int = 1) -> None:
         super().__init__(size)
@@ -91,20 +92,3 @@ class ImportanceMemory(SlotMemory):
             self.importance[credited] += RATE * (self.fall - self.importance[credited].mean())
         self.loss[: len(now)] = now
         self._credited = []
-
-    def state(self) -> dict[str, Any]:
-        """Return samples, counts and what was measured."""
-        return {
-            **super().state(),
-            "importance": torch.from_numpy(self.importance),
-            "loss": torch.from_numpy(self.loss),
-            "fall": self.fall,
-            "steps": self._steps,
-            "credited": self._credited,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.importance, self.loss = to_array(state["importance"]), to_array(state["loss"])
-        self.fall, self._steps, self._credited = state["fall"], state["steps"], state["credited"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 
 from aircl.methods.gradient.rows import Rows, balanced_places, count, nothing, take
+from aircl.methods.gradient.stateful import Stateful
 
 
-class Memory(ABC):
+class Memory(Stateful, ABC):
     """Samples that are kept; a policy says by `add` which.
 
     Attributes
@@ -18,6 +18,8 @@ class Memory(ABC):
     rows : Rows
         The samples, with all that is known of them.
     """
+
+    kept = "rows"
 
     def __init__(self) -> None:
         self.rows: Rows = nothing()
@@ -48,13 +50,19 @@ class Memory(ABC):
             slots = torch.randperm(len(self), generator=generator)[:n]
         return {**take(self.rows, slots), "slot": slots}
 
-    def follow(self, batch: Rows) -> None:  # noqa: B027 (most policies do not look at training)
+    def follow(self, batch: Rows) -> None:
         """Take notice of a step that was made with a batch, whose "slot" is that of samples drawn, and else -1."""
 
-    def state(self) -> dict[str, Any]:
-        """Return the samples, and what else the policy needs to go on."""
-        return {"rows": self.rows}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.rows = state["rows"]
+class BoundedMemory(Memory):
+    """A memory of a size that is given.
+
+    Parameters
+    ----------
+    size : int
+        Samples that it holds at most.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size

@@ -15,6 +15,7 @@ import numpy as np
 from aircl.inputs import Batch
 from aircl.methods import gradient
 from aircl.methods.gradient.options import StepOptions, TrainingOptions
+from aircl.methods.gradient.stateful import Stateful
 from aircl.methods.method import Floats, IncompatibleError, Labels, Method, Setup
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 FEATURES_AT_A_TIME, IMAGES_AT_A_TIME = 4096, 256
 
 
-class GradientMethod(Method):
+class GradientMethod(Stateful, Method):
     """A network trained by gradient steps, on every batch as it comes (online) or on each phase when it ends.
 
     A method says what is special about it by overriding some of: `loss`, `criterion`, `adjusted`, `step`, `accompany`,
-    `material`, `absorb`, `close_phase`, `train_phase`, `rate_share`, and `state` and `resume` for what it keeps.
+    `material`, `absorb`, `close_phase`, `train_phase`, `rate_share`; and names in `kept` what it keeps beside network,
+    optimiser and random state.
 
     Attributes
     ----------
@@ -120,13 +122,6 @@ class GradientMethod(Method):
 
     def close_phase(self) -> None:
         """Do what is done when a phase is over, after `absorb`; online, only if the method `uses_phase_ends`."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what `resume` needs, beside network, optimiser and random state."""
-        return {}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
 
     # -- learning --
     def learn(self, inputs: Batch, labels: Labels) -> None:
@@ -292,7 +287,7 @@ class GradientMethod(Method):
                 "generator": self.generator.get_state(),
                 "flip": getattr(self.views, "flip", None),
                 "open": gradient.join(self._open),
-                "own": self.state(),
+                "own": self.get_state(),
             },
         )
 
@@ -309,7 +304,7 @@ class GradientMethod(Method):
         if isinstance(self.views, gradient.ImageViews):
             self.views.flip = state["flip"]
         self._open = [state["open"]] if gradient.count(state["open"]) else []
-        self.resume(state["own"])
+        self.set_state(state["own"])
 
     # -- parts --
     def make_optimiser(self) -> Optimiser:

@@ -74,7 +74,7 @@ class Optimiser:
         for parameter, state in self._optimiser.state.items():
             for name, value in state.items():
                 if value is not None and value.dim() and value.shape != parameter.shape:
-                    state[name] = grown(value, parameter)
+                    state[name] = padded_like(value, parameter)
 
     def forget(self, parameter: nn.Parameter) -> None:
         """Let a parameter begin without a past, as after it was drawn anew."""
@@ -104,6 +104,6 @@ class Optimiser:
         self._optimiser.load_state_dict(whole)
 
 
-def grown(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def padded_like(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Return a tensor with rows of zeros added, until it has as many as another."""
     return torch.cat([tensor, tensor.new_zeros(len(like) - len(tensor), *tensor.shape[1:])])

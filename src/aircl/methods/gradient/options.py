@@ -44,6 +44,8 @@ class StepOptions:
     may_be_zero: ClassVar[frozenset[str]] = frozenset({"momentum"})
     # .. and those that may be below it.
     may_be_negative: ClassVar[frozenset[str]] = frozenset()
+    # Shares, which are at most 1.
+    at_most_one: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -58,6 +60,9 @@ class StepOptions:
             elif number and not (value > 0 or (value == 0 and field.name in self.may_be_zero)):
                 least = "at least 0" if field.name in self.may_be_zero else "above 0"
                 raise ValueError(f"{field.name}={value!r} is not {least}.")
+            elif field.name in self.at_most_one and value > 1:
+                which = "from 0 to 1" if field.name in self.may_be_zero else "above 0, up to 1"
+                raise ValueError(f"{field.name}={value!r} is not a share {which}.")
         if self.momentum >= 1:
             raise ValueError(f"momentum={self.momentum!r} is not below 1.")
 
@@ -195,11 +200,11 @@ class ReplayOptions(MemoryOptions, TrainingOptions):
 
     Notes
     -----
-    The learning rate of streams with phases is 1e-2: a memory that keeps earlier classes in mind allows for longer
-    steps, which new classes need to get their share.
+    The learning rate of streams with phases is 0.1: a memory that keeps earlier classes in mind allows for longer
+    steps, which small classes need to get their share in the few steps of their phase.
     """
 
-    learning_rate: float = 1e-2
+    learning_rate: float = 0.1
 
     may_be_zero = TrainingOptions.may_be_zero | MemoryOptions.may_be_zero
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from aircl.methods.gradient.anchor import Anchor, Parameters, StepFisher, Tensors
-from aircl.methods.gradient.optimiser import grown
+from aircl.methods.gradient.anchor import Anchor, Parameters, StepFisher, Tensors, add_to
+from aircl.methods.gradient.optimiser import padded_like
+from aircl.methods.gradient.stateful import Stateful
 
 
-class Path:
+class Path(Stateful):
     """The movement of parameters and the fall of the loss that it explains, -g dtheta summed up over steps.
 
     Attributes
@@ -19,6 +18,8 @@ class Path:
         Where parameters were when counting began; rows that are newer began at 0.
     falls : dict of str to tensor
     """
+
+    kept = "start falls"
 
     def __init__(self) -> None:
         self.start: Tensors = {}
@@ -30,28 +31,19 @@ class Path:
         """Take notice of places and gradients before a step."""
         for name, parameter in parameters.items():
             place = parameter.detach().clone()
-            self.start[name] = grown(self.start[name], place) if name in self.start else place
+            self.start[name] = padded_like(self.start[name], place) if name in self.start else place
             gradient = torch.zeros_like(place) if parameter.grad is None else parameter.grad.detach().clone()
             self._before[name], self._gradients[name] = place, gradient
 
     def moved(self, parameters: Parameters) -> None:
         """Add what a step explains."""
-        for name, parameter in parameters.items():
-            fall = -self._gradients[name] * (parameter.detach() - self._before[name])
-            self.falls[name] = fall + grown(self.falls[name], fall) if name in self.falls else fall
+        moves = {name: parameter.detach() - self._before[name] for name, parameter in parameters.items()}
+        add_to(self.falls, {name: -self._gradients[name] * move for name, move in moves.items()})
 
     def begin_anew(self, parameters: Parameters) -> None:
         """Count from here."""
         self.start = {name: parameter.detach().clone() for name, parameter in parameters.items()}
         self.falls = {}
-
-    def state(self) -> dict[str, Any]:
-        """Return start and falls."""
-        return {"start": self.start, "falls": self.falls}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.start, self.falls = state["start"], state["falls"]
 
 
 class PathIntegral(Anchor):
@@ -70,6 +62,8 @@ class PathIntegral(Anchor):
     .. [1] Zenke, Poole & Ganguli. "Continual Learning Through Synaptic Intelligence." ICML 2017.
     """
 
+    kept = "path"
+
     def __init__(self, xi: float = 0.1) -> None:
         super().__init__()
         self.xi, self.path = xi, Path()
@@ -87,21 +81,12 @@ class PathIntegral(Anchor):
         measured = {}
         for name, fall in self.path.falls.items():
             place = parameters[name].detach()
-            way = place - grown(self.path.start[name], place)
-            measured[name] = grown(fall, place).clamp(min=0) / (way.square() + self.xi)
-            if name in self.importance:
-                measured[name] = measured[name] + grown(self.importance[name], place)
+            way = place - padded_like(self.path.start[name], place)
+            measured[name] = padded_like(fall, place).clamp(min=0) / (way.square() + self.xi)
         self.path.begin_anew(parameters)
-        return measured
-
-    def state(self) -> dict[str, Any]:
-        """Return importances, places and the path."""
-        return {**super().state(), "path": self.path.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.path.restore(state["path"])
+        total = dict(self.importance)
+        add_to(total, measured)
+        return total
 
 
 class RiemannianWalk(StepFisher):
@@ -123,6 +108,8 @@ class RiemannianWalk(StepFisher):
     .. [1] Chaudhry et al. "Riemannian Walk for Incremental Learning: Understanding Forgetting and Intransigence." ECCV
        2018.
     """
+
+    kept = "path scores fresh _steps"
 
     def __init__(self, rate: float = 0.9, every: int = 10, eps: float = 0.1) -> None:
         super().__init__(1 - rate)
@@ -149,29 +136,17 @@ class RiemannianWalk(StepFisher):
         self._score(parameters)
         fisher = super().measured(parameters)
         for name, fresh in self.fresh.items():
-            fresh = grown(fresh, parameters[name])
-            self.scores[name] = (grown(self.scores[name], fresh) + fresh) / 2 if name in self.scores else fresh
+            fresh = padded_like(fresh, parameters[name])
+            self.scores[name] = (padded_like(self.scores[name], fresh) + fresh) / 2 if name in self.scores else fresh
         self.fresh, self._steps = {}, 0
         return _added(_scaled(fisher), _scaled(self.scores))
-
-    def state(self) -> dict[str, Any]:
-        """Return importances, places, the path and the scores."""
-        own = {"path": self.path.state(), "scores": self.scores, "fresh": self.fresh, "steps": self._steps}
-        return {**super().state(), **own}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.path.restore(state["path"])
-        self.scores, self.fresh, self._steps = state["scores"], state["fresh"], state["steps"]
 
     def _score(self, parameters: Parameters) -> None:
         for name, fall in self.path.falls.items():
             place = parameters[name].detach()
-            way = place - grown(self.path.start[name], place)
-            distance = grown(self._average[name], place) * way.square() / 2 + self.eps
-            score = grown(fall, place).clamp(min=0) / distance
-            self.fresh[name] = score + grown(self.fresh[name], score) if name in self.fresh else score
+            way = place - padded_like(self.path.start[name], place)
+            distance = padded_like(self._average[name], place) * way.square() / 2 + self.eps
+            add_to(self.fresh, {name: padded_like(fall, place).clamp(min=0) / distance})
         self.path.begin_anew(parameters)
 
 

@@ -40,3 +40,9 @@ class PhaseWise(GradientMethod):
         """Make room for classes that are new, and note which were there."""
         self.n_old = len(self.student.head.classes)
         super().meet(rows)
+
+    def hold_old_rows(self) -> None:
+        """Set the gradients of the head's rows of old classes to 0, so that a step leaves them where they are."""
+        for parameter in self.student.head.growing():
+            if parameter.grad is not None:
+                parameter.grad[: self.n_old] = 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from math import inf, log
-from typing import Any
 
 import torch
+
+from aircl.methods.gradient.stateful import Stateful
 
 Counts = Mapping[int, float]
 
@@ -38,7 +39,7 @@ def log_prior(counts: Counts, classes: Sequence[int]) -> torch.Tensor:
     return torch.tensor(logs, device="cpu")
 
 
-class LabelWindow:
+class LabelWindow(Stateful):
     """Labels of the samples of the last steps, counted.
 
     Parameters
@@ -55,6 +56,8 @@ class LabelWindow:
     >>> dict(window.counts())
     {1: 3.0, 2: 1.0}
     """
+
+    kept = "_steps"
 
     def __init__(self, steps: int) -> None:
         self._steps: deque[dict[int, float]] = deque(maxlen=steps)
@@ -73,12 +76,3 @@ class LabelWindow:
             for label, n in counts.items():
                 total[label] = total.get(label, 0.0) + n
         return total
-
-    def state(self) -> list[dict[str, Any]]:
-        """Return the counts of each step."""
-        return [{str(label): n for label, n in counts.items()} for counts in self._steps]
-
-    def restore(self, state: list[dict[str, Any]]) -> None:
-        """Go on from a state."""
-        self._steps.clear()
-        self._steps.extend({int(label): n for label, n in counts.items()} for counts in state)

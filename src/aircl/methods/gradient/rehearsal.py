@@ -28,6 +28,7 @@ class Rehearsal(GradientMethod):
     """
 
     options: Any
+    kept = "memory window"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -168,17 +169,6 @@ class Rehearsal(GradientMethod):
                 inputs.append(normalize(torch.cat([features, torch.ones_like(features[:, :1])], dim=1)))
         near = rows["labels"].device
         return gradient.send(torch.cat(errors), near), gradient.send(torch.cat(inputs), near)
-
-    # -- stopping and going on --
-    def state(self) -> dict[str, Any]:
-        """Return the memory, beside what there is without it."""
-        return {**super().state(), "memory": self.memory.state(), "window": self.window.state()}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the memory."""
-        super().resume(state)
-        self.memory.restore(state["memory"])
-        self.window.restore(state["window"])
 
     def _weigh(self, batch: Rows) -> torch.Tensor | None:
         """Return what each sample of a step weighs, or None."""

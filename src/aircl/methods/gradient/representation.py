@@ -1,4 +1,4 @@
-"""Training of what lies below the head: by contrast, by a teacher's features, by small adapters."""
+"""Training of what lies below the head: by contrast, or by a teacher's features."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from math import ceil, cos, pi
 
 import torch
 from torch import nn
-from torch.nn.functional import cosine_similarity, cross_entropy, linear, normalize
-from torch.utils.hooks import RemovableHandle
+from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
-from aircl.backbones.device import send
-from aircl.backbones.vit import VisionTransformer
 from aircl.methods.gradient.optimiser import Optimiser
 
 
@@ -25,6 +22,7 @@ def train(
     batch_size: int,
     kind: str,
     learning_rate: float,
+    momentum: float = 0.9,
     clip: float | None = 1.0,
     weight_decay: float = 0.0,
 ) -> None:
@@ -43,12 +41,14 @@ def train(
     kind : {"adam", "sgd"}
     learning_rate : float
         At first.
+    momentum : float, default=0.9
+        Of SGD.
     clip : float or None, default=1.0
         Longest gradient.
     weight_decay : float, default=0.0
     """
     groups = [{"params": parameters, "lr": learning_rate}]
-    optimiser = Optimiser(groups, kind, clip=clip, weight_decay=weight_decay)
+    optimiser = Optimiser(groups, kind, momentum=momentum, clip=clip, weight_decay=weight_decay)
     batches = ceil(n / batch_size)
     for step in range(epochs * batches):
         if step % batches == 0:
@@ -85,91 +85,52 @@ def contrastive_loss(one: torch.Tensor, other: torch.Tensor, temperature: float 
     return cross_entropy(similarity, partner)
 
 
-def feature_distance(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return 1 - cos between the features of two networks, the mean over samples; no gradient flows to the teacher."""
-    return (1 - cosine_similarity(student, teacher.detach())).mean()
-
-
-class Adapter(nn.Module):
-    """A bottleneck, scale * up(dropout(relu(down(x)))), that begins as 0 (AdaptFormer [1]_).
+class LayerFeatures(nn.Module):
+    """Features of several depths of a network, side by side: its own, and before them those inside its blocks.
 
     Parameters
     ----------
-    width : int
-        Of what it reads and gives.
-    bottleneck : int, default=64
-    scale, dropout : float, default=0.1
-    generator : torch.Generator
-        Of the initial weights and of the dropout.
+    trunk : nn.Module
+        A network from images to features, with `blocks`: a `ResNet32` or a `VisionTransformer`.
+    parts : int, default=3
+        The blocks are cut into so many parts of equal length; the last block of each has a say. For ResNet-32 these are
+        its three stages.
 
-    References
-    ----------
-    .. [1] Chen et al. "AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition." NeurIPS 2022.
+    Notes
+    -----
+    Maps are averaged over places; of tokens, the class token is taken. The last part is what the network returns.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from aircl.backbones.resnet import ResNet32
+    >>> from aircl.methods.gradient.representation import LayerFeatures
+    >>> LayerFeatures(ResNet32()).eval()(torch.zeros(2, 3, 32, 32)).shape  # 16 + 32 + 64
+    torch.Size([2, 112])
     """
 
-    def __init__(
-        self, width: int, bottleneck: int = 64, *, scale: float = 0.1, dropout: float = 0.1, generator: torch.Generator
-    ) -> None:
+    def __init__(self, trunk: nn.Module, parts: int = 3) -> None:
         super().__init__()
-        self.scale, self.dropout, self.generator = scale, dropout, generator
-        self.down = nn.Parameter(torch.empty(bottleneck, width))
-        nn.init.uniform_(self.down, -(width**-0.5), width**-0.5, generator=generator)
-        self.down_bias = nn.Parameter(torch.zeros(bottleneck))
-        self.up = nn.Parameter(torch.zeros(width, bottleneck))
-        self.up_bias = nn.Parameter(torch.zeros(width))
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what is added to tokens of shape (n, t, width)."""
-        inner = linear(tokens, self.down, self.down_bias).relu()
-        if self.training:
-            kept = send(torch.rand(inner.shape, generator=self.generator), inner.device) >= self.dropout
-            inner = inner * kept / (1 - self.dropout)
-        return self.scale * linear(inner, self.up, self.up_bias)
-
-
-class AdaptedViT(nn.Module):
-    """A frozen ViT with an adapter beside the MLP of every block, which reads what the block's second norm reads.
-
-    Parameters
-    ----------
-    vit : VisionTransformer
-        Its weights stay as they are. Several adapted ones may share it: adapters are at work during `forward` alone.
-    generator : torch.Generator
-        Of the adapters.
-    bottleneck : int, default=64
-    """
-
-    def __init__(self, vit: VisionTransformer, generator: torch.Generator, bottleneck: int = 64) -> None:
-        super().__init__()
-        self.vit = vit.requires_grad_(False)
-        self.adapters = nn.ModuleList(Adapter(vit.width, bottleneck, generator=generator) for _ in vit.blocks)
+        self.trunk, self.parts = trunk, parts
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Return the class tokens, shape (n, width)."""
-        hooks = [
-            hook
-            for block, adapter in zip(self.vit.blocks, self.adapters, strict=True)
-            for hook in _beside_mlp(block, adapter)
-        ]
+        """Return features of shape (n, width of all parts) for images of shape (n, 3, height, width)."""
+        blocks = list(self.trunk.get_submodule("blocks").children())
+        inner: list[torch.Tensor] = []
+
+        def note(block: nn.Module, inputs: object, output: torch.Tensor) -> None:
+            inner.append(output.mean((2, 3)) if output.dim() == 4 else output[:, 0])
+
+        ends = [blocks[len(blocks) * part // self.parts - 1] for part in range(1, self.parts)]
+        hooks = [block.register_forward_hook(note) for block in ends]
         try:
-            tokens: torch.Tensor = self.vit(images)
+            own = self.trunk(images)
         finally:
             for hook in hooks:
                 hook.remove()
-        return tokens
+        return torch.cat([*inner, own], dim=1)
 
 
-def _beside_mlp(block: nn.Module, adapter: nn.Module) -> list[RemovableHandle]:
-    """Let a block add what an adapter makes of the tokens between its attention and its second norm."""
-    read: list[torch.Tensor] = []
-
-    def keep(_: nn.Module, inputs: tuple[torch.Tensor]) -> None:
-        read.append(inputs[0])
-
-    def add(_: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-        adapted: torch.Tensor = output + adapter(read.pop())
-        return adapted
-
-    norm = block.norm2
-    assert isinstance(norm, nn.Module)
-    return [norm.register_forward_pre_hook(keep), block.register_forward_hook(add)]
+def feature_distance(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return 1 - cos between the features of two networks, the mean over samples; no gradient flows to the teacher."""
+    return (1 - cosine_similarity(student, teacher.detach())).mean()

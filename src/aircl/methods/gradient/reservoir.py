@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.memory import BoundedMemory
 from aircl.methods.gradient.rows import Rows, count, join, take
 
 
-class Reservoir(Memory):
+class Reservoir(BoundedMemory):
     """Reservoir sampling [1]_: after n samples, each of them is held with probability size / n.
 
     Parameters
@@ -29,9 +27,10 @@ class Reservoir(Memory):
     .. [1] Vitter. "Random Sampling with a Reservoir." ACM Transactions on Mathematical Software, 1985.
     """
 
+    kept = "seen"
+
     def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
+        super().__init__(size)
         self.seen = 0
 
     def add(self, rows: Rows, generator: torch.Generator) -> None:
@@ -54,12 +53,3 @@ class Reservoir(Memory):
             new = take(rows, torch.tensor(list(taken.values())))
             for name, tensor in self.rows.items():
                 tensor[torch.tensor(list(taken))] = new[name]
-
-    def state(self) -> dict[str, Any]:
-        """Return samples and count."""
-        return {**super().state(), "seen": self.seen}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.seen = state["seen"]

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from aircl.backbones.device import to_array
-from aircl.methods.gradient.memory import Memory
+from aircl.methods.gradient.memory import BoundedMemory
 from aircl.methods.gradient.rows import Rows, join, take
 
 # The class of a slot that is free: no label, whatever labels there are.
 NONE = np.iinfo(np.int64).min
 
 
-class SlotMemory(Memory):
-    """A memory of bounded size: samples are appended until it is full; then a policy says by `choose` what gives way.
-
-    Parameters
-    ----------
-    size : int
-        Samples that it holds at most.
+class SlotMemory(BoundedMemory):
+    """Samples are appended until the memory is full; then a policy says by `choose` what gives way.
 
     Attributes
     ----------
@@ -39,9 +33,10 @@ class SlotMemory(Memory):
     Three numbers are drawn for every sample, so what is held does not depend on how a stream is cut into batches.
     """
 
+    kept = "seen held"
+
     def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
+        super().__init__(size)
         self.seen: Counter[int] = Counter()
         self.held: Counter[int] = Counter()
         # The class of each slot, while samples are added.
@@ -87,16 +82,6 @@ class SlotMemory(Memory):
         """Return the slots of a class. O(size), a few microseconds for thousands of slots."""
         return np.flatnonzero(self._labels == label)
 
-    def state(self) -> dict[str, Any]:
-        """Return samples and counts."""
-        return {**super().state(), "seen": {str(label): n for label, n in self.seen.items()}}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.seen = Counter({int(label): n for label, n in state["seen"].items()})
-        self.held = Counter(self.rows["labels"].tolist() if self.rows else [])
-
     def _write(self, rows: Rows, taken: dict[int, int], before: int) -> None:
         new = [place for slot, place in sorted(taken.items()) if slot >= before]
         old = {slot: place for slot, place in taken.items() if slot < before}
@@ -139,6 +124,8 @@ class ClassBalancingReservoir(SlotMemory):
     [(0, 5), (1, 2), (2, 5)]
     """
 
+    kept = "full"
+
     def __init__(self, size: int) -> None:
         super().__init__(size)
         self.full: set[int] = set()
@@ -158,12 +145,3 @@ class ClassBalancingReservoir(SlotMemory):
         if sum(self.held.values()) == self.size:
             most = max(self.held.values())
             self.full.update(one for one, n in self.held.items() if n == most)
-
-    def state(self) -> dict[str, Any]:
-        """Return samples, counts and the full classes."""
-        return {**super().state(), "full": sorted(self.full)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        super().restore(state)
-        self.full = set(state["full"])

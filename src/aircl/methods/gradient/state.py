@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -14,18 +15,19 @@ from aircl.backbones.device import send, to_array
 __all__ = ["read_state", "send", "sent_to", "to_array", "write_state"]
 
 TENSORS, OTHERS = "tensors.safetensors", "state.json"
-# In the JSON file, a mapping with this key stands for the tensor of that name.
-MARK = "tensor"
+# In the JSON file, a mapping with one of these keys alone stands for the tensor or the array of that name, for pairs of
+# numbers and values, or for a set.
+TENSOR, ARRAY, NUMBERED, MEMBERS = "tensor", "array", "numbered", "members"
 
 
 def write_state(directory: Path, state: dict[str, Any]) -> None:
-    """Write nested dictionaries and lists of tensors, numbers, strings, booleans and None.
+    """Write nested dictionaries, lists and sets of tensors, arrays, numbers, strings, booleans and None.
 
     Parameters
     ----------
     directory : Path
     state : dict
-        Keys are strings.
+        Keys are strings, those of inner dictionaries may be whole numbers.
     """
     tensors: dict[str, torch.Tensor] = {}
     text = json.dumps(_without_tensors(state, "", tensors), indent=1)
@@ -50,22 +52,36 @@ def sent_to(device: torch.device, value: Any) -> Any:
 
 
 def _without_tensors(value: Any, place: str, tensors: dict[str, torch.Tensor]) -> Any:
+    if isinstance(value, np.ndarray):
+        return {ARRAY: _without_tensors(torch.from_numpy(value), place, tensors)[TENSOR]}
     if isinstance(value, torch.Tensor):
         # A copy of its own: safetensors refuses tensors that share their memory.
         tensors[place] = send(value.detach().clone().contiguous(), torch.device("cpu"))
-        return {MARK: place}
+        return {TENSOR: place}
+    if isinstance(value, set):
+        return {MEMBERS: sorted(value)}
     if isinstance(value, dict):
-        return {key: _without_tensors(item, f"{place}/{key}" if place else key, tensors) for key, item in value.items()}
+        inner = {
+            key: _without_tensors(item, f"{place}/{key}" if place else key, tensors) for key, item in value.items()
+        }
+        return {NUMBERED: list(inner.items())} if any(isinstance(key, int) for key in inner) else inner
     if isinstance(value, list | tuple):
         return [_without_tensors(item, f"{place}/{number}", tensors) for number, item in enumerate(value)]
     return value
 
 
 def _with_tensors(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {MARK} and isinstance(value[MARK], str):
-            return tensors[value[MARK]]
-        return {key: _with_tensors(item, tensors) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_tensors(item, tensors) for item in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    mark, held = next(iter(value.items())) if len(value) == 1 else (None, None)
+    if mark == TENSOR and isinstance(held, str):
+        return tensors[held]
+    if mark == ARRAY and isinstance(held, str):
+        return to_array(tensors[held])
+    if mark == MEMBERS and isinstance(held, list):
+        return set(held)
+    if mark == NUMBERED and isinstance(held, list):
+        return {key: _with_tensors(item, tensors) for key, item in held}
+    return {key: _with_tensors(item, tensors) for key, item in value.items()}

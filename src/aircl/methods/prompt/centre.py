@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
+from aircl.methods.gradient.stateful import Stateful
 
-class PromptCentre:
+
+class PromptCentre(Stateful):
     """What DAP knows of earlier phases: s = sum_j p_j / |D_j| / sum_j 1 / |D_j|, and their sizes.
 
     Attributes
@@ -25,6 +25,8 @@ class PromptCentre:
     >>> earlier.centre(), earlier.alpha(250)
     (tensor([1., 2.]), 0.75)
     """
+
+    kept = "sizes _sum"
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -45,11 +47,3 @@ class PromptCentre:
         sizes = [*self.sizes, size]
         span = max(sizes) - min(sizes)
         return (size - min(sizes)) / span if span else 0.0
-
-    def state(self) -> dict[str, Any]:
-        """Return sizes and sum."""
-        return {"sizes": self.sizes, "sum": self._sum}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.sizes, self._sum = state["sizes"], state["sum"]

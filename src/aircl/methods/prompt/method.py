@@ -160,16 +160,6 @@ class PromptMethod(GradientMethod):
             )
 
     def _vit(self) -> VisionTransformer:
-        from aircl.backbones.network import Network
-        from aircl.backbones.vit import VisionTransformer
+        from aircl.methods.gradient.adapters import need_vit
 
-        backbone = self.setup.backbone
-        module = backbone.module if isinstance(backbone, Network) else None
-        if not isinstance(module, VisionTransformer):
-            got = "none" if backbone is None else repr(backbone.name)
-            raise IncompatibleError(
-                "prompts enter a plain ViT: base:vit-micro, which is trained on the first phase, dinov2-s-mri, "
-                "checkpoint:FILE with the weights of a ViT, DeiT or DINOv2, or one of these of timm: or hf:. It got "
-                f"{got}."
-            )
-        return module
+        return need_vit(self.setup.backbone, "prompts")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from aircl.report.estimates import Estimate
-from aircl.report.experiments import Results, as_experiment
 from aircl.report.figures.curves import chosen
 from aircl.report.figures.style import colour, new_axes
+from aircl.report.reading import Results, as_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.benchmark.results import RunDirectory
-from aircl.report.experiments import ClassValue, Experiment, Results, as_experiment
+from aircl.report.experiments import ClassValue, Experiment
 from aircl.report.figures.curves import chosen
 from aircl.report.figures.style import line_style, new_axes
+from aircl.report.reading import Results, as_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from aircl.report.estimates import Series
-from aircl.report.experiments import Experiment, MethodResults, Results, as_experiment
+from aircl.report.experiments import Experiment, MethodResults
 from aircl.report.figures.style import line_style, new_axes
+from aircl.report.reading import Results, as_experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

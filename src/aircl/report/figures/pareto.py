@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from aircl.report.experiments import Experiment, Results, as_experiment
+from aircl.report.experiments import Experiment
 from aircl.report.figures.curves import chosen
 from aircl.report.figures.style import line_style, new_axes
+from aircl.report.reading import Results, as_experiment
 from aircl.report.significance import rank_methods
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def plot_pareto(
     ax = ax or new_axes()
     for method, x, y in points:
         style = {**line_style(method.style), "markersize": 8, "linestyle": ""}
-        ax.plot([x], [y], label=method.name, **style, fillstyle="none" if method.is_bound else "full")
+        ax.plot([x], [y], label=method.name, **(style | ({"fillstyle": "none"} if method.is_bound else {})))
     front = pareto_front([(x, y) for method, x, y in points if not method.is_bound])
     ax.plot(*np.array(front).T if front else ([], []), color="grey", linewidth=1, zorder=0)
     if all(x > 0 for _, x, _ in points):

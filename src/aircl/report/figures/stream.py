@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aircl.benchmark.results import RunDirectory
-from aircl.report.experiments import Experiment, as_experiment
+from aircl.report.experiments import Experiment
 from aircl.report.figures.style import new_axes
+from aircl.report.reading import as_experiment
 from aircl.scenarios import Stream
 
 if TYPE_CHECKING:

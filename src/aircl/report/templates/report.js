@@ -24,6 +24,16 @@
   const colour = (style) => `var(--m${style % colours})`;
   const dashes = (style) => ["none", "7 4", "2 4", "8 3 2 3"][Math.floor(style / colours) % 4];
 
+  // Beyond the colours there are, markers and bars are hollow; so are bounds where methods are points.
+  const outlined = (shape, style) => {
+    Object.assign(shape.style, { fill: "var(--ground)", stroke: colour(style), strokeWidth: 2 });
+    return shape;
+  };
+  const painted = (shape, style) => {
+    shape.setAttribute("fill", colour(style));
+    return Math.floor(style / colours) % 2 ? outlined(shape, style) : shape;
+  };
+
   // The markers of the matplotlib figures: circle, square, triangle up, diamond, triangle down, plus, cross, triangle
   // left, triangle right, star, pentagon, hexagon.
   const regular = (corners, radius) => Array.from({ length: corners }, (_, k) => {
@@ -50,12 +60,13 @@
       () => polygon(...regular(5, () => 1.15)),
       () => polygon(...regular(6, () => 1.15)),
     ];
-    return svg("path", { d: shapes[style % shapes.length](), fill: colour(style), class: "point" });
+    return painted(svg("path", { d: shapes[style % shapes.length](), class: "point" }), style);
   };
   const swatch = (style) => svg("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, marker(style, 7, 7, 5));
 
   // -- numbers --
   const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+  const few = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
   const plain = (value) => {
     const size = Math.abs(value);
     if (value === 0) return "0";
@@ -226,8 +237,8 @@
     });
   };
 
-  /* Bars in groups. `series`: [{name, style, values: [[mean, error] or null, ..]}]. */
-  const groupedBars = (host, groups, series) => {
+  /* Bars in groups, with a note below each. `series`: [{name, style, values: [[mean, error] or null, ..]}]. */
+  const groupedBars = (host, groups, series, notes = []) => {
     const there = groups.map((_, g) => g).filter((g) => series.some((one) => one.values[g]));
     if (!there.length) return empty(host, "No method shown has these groups.");
     const { chart, box } = frame(host, 270, { left: 46, right: 12, top: 10, bottom: 40 }, `${caption(host)}: ${series.map((one) => one.name).join(", ")}`);
@@ -244,28 +255,35 @@
         const x = middle + (k - series.length / 2) * bar;
         const y = yScale(mean);
         const group = svg("g", { "data-method": one.name },
-          svg("rect", { x: x + 1, y, width: Math.max(1, bar - 2), height: Math.max(0, box.bottom - y), fill: colour(one.style), class: "bar" }));
+          painted(svg("rect", { x: x + 1, y, width: Math.max(1, bar - 2), height: Math.max(0, box.bottom - y), class: "bar" }), one.style));
         if (error) group.append(svg("line", { x1: x + bar / 2, x2: x + bar / 2, y1: Math.max(box.top, yScale(mean + error)), y2: Math.min(box.bottom, yScale(mean - error)), class: "whisker" }));
         hover(group, groups[g], [[one.name, withError(percent, mean, error), one.style]]);
         chart.append(group);
       });
-      chart.append(text(middle, box.bottom + 18, groups[g]), text(middle, box.bottom + 34, ["> 100 samples", "20 to 100", "< 20"][g]));
+      chart.append(text(middle, box.bottom + 18, groups[g]), text(middle, box.bottom + 34, notes[g] ?? ""));
     });
     chart.append(svg("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "axis" }));
   };
 
-  /* One horizontal bar a method, its value at its end. */
+  /* One horizontal bar a method, its value at its end; points where the largest would leave nothing of the others. */
   const horizontalBars = (host, series, unit) => {
     if (!series.length) return empty(host, "No method is shown.");
     const wide = Math.max(...series.map((one) => one.name.length)) * 7 + 14;
-    const { chart, box } = frame(host, series.length * 30 + 14, { left: Math.min(wide, 150), right: 86, top: 4, bottom: 6 }, `${caption(host)}: ${series.map((one) => one.name).join(", ")}`);
-    const scale = linear(0, Math.max(...series.map((one) => one.value[0])) || 1, box.left, box.right, 4);
+    const values = series.map((one) => one.value[0]);
+    const log = Math.min(...values) > 0 && Math.max(...values) > 50 * Math.min(...values);
+    const row = log ? 24 : 30;
+    const { chart, box } = frame(host, series.length * row + (log ? 46 : 14), { left: Math.min(wide, 150), right: 86, top: 4, bottom: log ? 38 : 6 }, `${caption(host)}: ${series.map((one) => one.name).join(", ")}`);
+    const scale = log ? logarithmic(roundedLog(Math.min(...values), -1), roundedLog(Math.max(...values), 1), box.left + 6, box.right) : linear(0, Math.max(...values) || 1, box.left, box.right, 4);
+    for (const tick of log ? scale.ticks : []) {
+      chart.append(svg("line", { x1: scale(tick), x2: scale(tick), y1: box.top, y2: box.bottom, class: "grid" }), text(scale(tick), box.bottom + 15, plain(tick)));
+    }
+    if (log) chart.append(text((box.left + box.right) / 2, box.bottom + 32, `${unit} (logarithmic scale)`));
     series.forEach((one, k) => {
-      const y = box.top + 30 * k + 4;
+      const y = box.top + row * k + (log ? 1 : 4);
       const [mean, error] = one.value;
       const group = svg("g", { "data-method": one.name }, text(box.left - 10, y + 15, one.name, "end", "value"),
-        svg("rect", { x: box.left, y, width: Math.max(1, scale(mean) - box.left), height: 20, fill: colour(one.style), class: "bar" }),
-        text(scale(mean) + 8, y + 15, `${plain(mean)} ${unit}`, "start", "value"));
+        log ? marker(one.style, scale(mean), y + 11, 5) : painted(svg("rect", { x: box.left, y, width: Math.max(1, scale(mean) - box.left), height: 20, class: "bar" }), one.style),
+        text(scale(mean) + (log ? 11 : 8), y + 15, `${plain(mean)} ${unit}`, "start", "value"));
       hover(group, one.name, [["mean", `${plain(mean)} ${unit}`], ...(error == null ? [] : [["standard error", `${plain(error)} ${unit}`]])]);
       chart.append(group);
     });
@@ -338,8 +356,7 @@
     const placed = known.map((one) => ({ x: xScale(one.x) - 7, y: yScale(one.y) + 4, width: 14, of: one.name }));
     for (const one of [...known].sort((a, b) => b.y - a.y)) {
       const [x, y] = [xScale(one.x), yScale(one.y)];
-      const point = marker(one.style, x, y, 6);
-      if (one.is_bound) { point.style.fill = "none"; point.style.stroke = colour(one.style); point.style.strokeWidth = 2; }
+      const point = one.is_bound ? outlined(marker(one.style, x, y, 6), one.style) : marker(one.style, x, y, 6);
       const left = x > box.right - 80;
       const name = { x: left ? x - 10 - 6.4 * one.name.length : x + 10, y: y + 4, width: 6.4 * one.name.length };
       const group = svg("g", { "data-method": one.name }, point);
@@ -354,11 +371,14 @@
 
   /* Mean ranks over streams, the best on top; bars join what cannot be told apart. */
   const rankChart = (host) => {
-    const { methods, ranks: means, critical_difference: width, p, streams } = ranks;
+    const { critical_difference: width, p, streams } = ranks;
+    const visible = ranks.methods.map((_, k) => k).filter((k) => !state.hidden.has(ranks.methods[k]));
+    const [methods, means] = [visible.map((k) => ranks.methods[k]), visible.map((k) => ranks.ranks[k])];
+    if (!methods.length) return empty(host, "No method is shown.");
     const row = 24;
     const wide = Math.max(...methods.map((name) => name.length)) * 7 + 14;
     const { chart, box } = frame(host, row * methods.length + 56, { left: Math.min(wide, 160), right: 20, top: 8, bottom: 44 }, `${caption(host)}: ${methods.join(", ")}`);
-    const scale = linear(1, methods.length, box.left + 6, box.right - 6, methods.length, true);
+    const scale = linear(1, ranks.methods.length, box.left + 6, box.right - 6, ranks.methods.length, true);
     for (const tick of scale.ticks) {
       chart.append(svg("line", { x1: scale(tick), x2: scale(tick), y1: box.top, y2: box.bottom, class: "grid" }), text(scale(tick), box.bottom + 16, String(tick)));
     }
@@ -371,7 +391,7 @@
       }
       reached = Math.max(reached, last);
       const style = experiments.flatMap((one) => one.methods).find((one) => one.name === methods[k])?.style ?? 0;
-      const group = svg("g", {}, text(box.left - 10, y + 4, methods[k], "end", "value"), marker(style, scale(mean), y, 5));
+      const group = svg("g", { "data-method": methods[k] }, text(box.left - 10, y + 4, methods[k], "end", "value"), marker(style, scale(mean), y, 5));
       hover(group, methods[k], [["mean rank", mean.toFixed(2)]]);
       chart.append(group);
     });
@@ -379,12 +399,19 @@
   };
 
   // -- confusion matrices --
-  const withConfusion = () => current().methods.filter((method) => method.confusion.length);
+  const withConfusion = () => shown().filter((method) => method.confusion.length);
+  // What was chosen, or another one where that is hidden.
+  const pair = () => {
+    const names = withConfusion().map((method) => method.name);
+    const wanted = [state.pair[0] ?? "acil", state.pair[1] ?? "air"];
+    const free = names.filter((name) => !wanted.includes(name));
+    return wanted.map((name) => names.includes(name) ? name : free.shift() ?? names[0] ?? null);
+  };
   const drawConfusion = (host, side) => {
-    const method = withConfusion().find((one) => one.name === state.pair[side]);
+    const method = withConfusion().find((one) => one.name === pair()[side]);
     const output = host.querySelector("output");
     document.querySelector(".ramp").hidden = !method;
-    if (!method) { output.textContent = ""; return empty(host, "No finished method has one."); }
+    if (!method) { output.textContent = ""; return empty(host, "No method shown has one."); }
     const { classes } = current();
     const [seed, cells] = method.confusion.find(([seed]) => String(seed) === String(state.seeds[side])) ?? method.confusion[0];
     const size = classes.length;
@@ -392,12 +419,13 @@
     const totals = classes.map((_, r) => counts.subarray(r * size, (r + 1) * size).reduce((sum, n) => sum + n, 0));
     const right = totals.reduce((sum, total, r) => sum + (total ? counts[r * size + r] / total : 0), 0);
     output.textContent = `class-balanced accuracy ${percent(100 * right / totals.filter(Boolean).length)}`;
-    // Names where they can be read, cut where they are long.
-    const named = size <= 30;
+    // As many names as can be read, cut where they are long.
+    const step = size <= 30 ? 1 : Math.ceil(size / 15);
     const short = (name) => name.length > 14 ? `${name.slice(0, 13)}…` : name;
-    const names = classes.map(short);
-    const room = named ? Math.min(100, 12 + 6.6 * Math.max(...names.map((name) => name.length))) : 14;
-    const turned = named && Math.max(...names.map((name) => name.length)) > 3;
+    const names = classes.map((name, k) => k % step ? "" : short(name));
+    const longest = Math.max(...names.map((name) => name.length));
+    const room = Math.min(100, 12 + 6.6 * longest);
+    const turned = longest > 3;
     const width = Math.min(600, host.clientWidth);
     const side_ = width - room - 8;
     const { chart } = frame(host, side_ + 24 + (turned ? room : 24), { left: room, right: 8, top: 20, bottom: 20 }, `Confusion matrix of ${method.name}, seed ${seed}, ${size} classes, ${output.textContent}`);
@@ -411,7 +439,7 @@
       if (cell >= 20) chart.append(text(left + (c + .5) * cell, top + (r + .5) * cell + 4, whole.format(n), "middle", Math.sqrt(share) > .55 ? "inverse" : "value"));
     });
     names.forEach((name, k) => {
-      if (!named) return;
+      if (!name) return;
       const middle = left + (k + .5) * cell;
       chart.append(text(left - 6, top + (k + .5) * cell + 4, name, "end"));
       const below = text(middle, top + side_ + 16, name, turned ? "end" : "middle");
@@ -454,17 +482,14 @@
   };
   const chooseConfusions = () => {
     const names = withConfusion().map((method) => method.name);
-    const wanted = [state.pair[0] ?? "acil", state.pair[1] ?? "air"];
-    const free = names.filter((name) => !wanted.includes(name));
-    state.pair = wanted.map((name) => names.includes(name) ? name : free.shift() ?? names[0] ?? null);
     all("figcaption select[data-what=method]").forEach((select, side) => {
-      select.replaceChildren(...names.map((name) => new Option(name, name, false, name === state.pair[side])));
+      select.replaceChildren(...names.map((name) => new Option(name, name, false, name === pair()[side])));
       select.disabled = !names.length;
     });
     chooseSeeds();
   };
   const chooseSeeds = () => all("figcaption select[data-what=seed]").forEach((select, side) => {
-    const seeds = (withConfusion().find((one) => one.name === state.pair[side])?.confusion ?? []).map(([seed]) => String(seed));
+    const seeds = (withConfusion().find((one) => one.name === pair()[side])?.confusion ?? []).map(([seed]) => String(seed));
     if (!seeds.includes(String(state.seeds[side]))) state.seeds[side] = seeds[0] ?? null;
     select.replaceChildren(...seeds.map((seed) => new Option(seed, seed, false, seed === String(state.seeds[side]))));
     select.disabled = seeds.length < 2;
@@ -496,7 +521,12 @@
     anytime: course("anytime", { band: true, xLabel: "training samples seen", title: (x) => `${whole.format(x)} samples seen` }),
     phases: course("phases", { discrete: true, xLabel: "phase", title: phase }),
     class_phases: course("class_phases", { discrete: true, zero: true, xLabel: "phase that brought the classes", title: (x) => `Classes of phase ${x}` }),
-    groups: (host) => groupedBars(host, current().groups, shown().map((method) => ({ name: method.name, style: method.style, values: method.groups }))),
+    groups: (host) => groupedBars(host, current().groups, shown().map((method) => ({ name: method.name, style: method.style, values: method.groups })), ["> 100 samples", "20 to 100", "< 20"]),
+    expected: (host) => {
+      const sure = shown().filter((method) => method.expected);
+      if (!sure.length) return empty(host, "No method shown gives probabilities.");
+      groupedBars(host, ["expected", "measured"], sure.map((method) => ({ name: method.name, style: method.style, values: [method.expected, method.last.accuracy] })));
+    },
     weight_norms: perClass("weight_norms", "No method shown has a linear classifier."),
     test_loss: perClass("test_loss", "No method shown regresses on targets."),
     train_loss: perClass("train_loss", "No method shown regresses on targets."),
@@ -526,21 +556,63 @@
       const [a, , , low, high, clear] = found;
       return a === best.name ? { low, high, clear } : { low: -high, high: -low, clear };
     };
+    // Samples where each counts the same; of classes that weigh the same, only points can be told.
+    const { n_test: total } = current();
+    const counted = state.metric === "accuracy" && total;
+    const amount = (points) => (counted ? few.format(points * total / 100) : points.toFixed(1)).replace(/^-0(\.0)?$/, "0");
+    const lead = (other) => amount(best.last[state.metric][0] - other.last[state.metric][0]);
     if (next) {
-      const lead = best.last[state.metric][0] - next.last[state.metric][0];
+      if (counted) parts.push(": it is right about ", html("b", "", `${lead(next)} more`), ` of ${whole.format(total)} test samples than the runner-up, ${next.name}`);
+      else parts.push(", ", html("b", "", `${lead(next)} points`), ` above the runner-up, ${next.name}`);
       const test = against(next);
-      const { n_test: total } = current();
-      const samples = state.metric === "accuracy" && total ? ` (${(lead * total / 100).toFixed(1).replace(/\.0$/, "")} of ${whole.format(total)} test samples)` : "";
-      parts.push(", ", html("b", "", `${lead.toFixed(1)} points`), `${samples} above the runner-up, ${next.name}`);
       if (test) {
-        parts.push(`: 95 % interval ${test.low.toFixed(1)} to ${test.high.toFixed(1)}, `, html("b", "", test.clear ? "a clear difference" : "not to be told apart"));
+        parts.push(` (95 % interval ${amount(test.low)} to ${amount(test.high)}), `, html("b", "", test.clear ? "a clear difference" : "not to be told apart"));
         const equal = ranked.slice(1).filter((other) => against(other)?.clear === false).length;
         if (equal > 1) parts.push(`, like ${equal - 1} more`);
       }
     }
     const acil = ranked.find((one) => one.name === "acil");
-    if (acil && acil !== best && acil !== next) parts.push(`. It is ${(best.last[state.metric][0] - acil.last[state.metric][0]).toFixed(1)} points above acil`);
+    if (acil && acil !== best && acil !== next) parts.push(counted ? `. Compared with acil it is ${lead(acil)} more` : `. It is ${lead(acil)} points above acil`);
     host.replaceChildren(...parts, ".");
+  };
+
+  // -- the best of each column, of the methods that are shown --
+  const SAID = { 1: " (best)", 2: " (second best)", tied: " (cannot be told from the best)" };
+  const setMark = (cell, mark) => {
+    cell.dataset.mark = mark;
+    cell.querySelector(".sign").textContent = mark === "tied" ? "≈" : "";
+    cell.querySelector(".hidden").textContent = SAID[mark] ?? "";
+  };
+  const markBest = () => {
+    const section = document.querySelectorAll("section.comparison")[state.experiment];
+    if (!section) return;
+    let unmarked = false;
+    const kind = state.metric === "accuracy" ? "sample" : "balanced";
+    const rows = all("table.sortable tbody tr:not([data-bound])", section);
+    const keys = all("table.sortable thead tr:last-child th", section).map((header) => header.dataset.key);
+    keys.forEach((key, index) => {
+      const cells = rows.map((row) => ({ row, name: row.dataset.method, td: row.children[index], cell: row.children[index].querySelector(`.of-${kind}[data-all]`) })).filter(({ cell }) => cell);
+      if (!cells.some(({ cell }) => cell.dataset.all)) return;  // a column without marks
+      const number = ({ cell }) => Number(cell.querySelector(".number").textContent.replaceAll(",", ""));
+      const value = ({ td }) => Number(td.dataset[kind]);
+      const top = (these) => these.reduce((best, one) => value(one) > value(best) ? one : best);
+      const here = cells.filter(({ row }) => !row.hidden);
+      if (here.length === cells.length) return cells.forEach(({ cell }) => setMark(cell, cell.dataset.all));
+      cells.forEach(({ cell }) => setMark(cell, ""));
+      if (here.length < 2) return;
+      const best = top(here);
+      let ties = here.filter(({ cell }) => cell.dataset.all === "tied");
+      if (key === "A_last") {
+        ties = here.filter(({ name }) => current().contrasts[state.metric].some(([a, b, , , , clear]) => !clear && ((a === best.name && b === name) || (b === best.name && a === name))));
+        if (ties.length) ties.push(best);
+      } else if (best !== top(cells)) {  // how far others are from this one was not tested
+        unmarked = true;
+        return;
+      }
+      const places = [...new Set(here.map(number))].sort((a, b) => b - a);
+      here.forEach((one) => setMark(one.cell, ties.length > 1 && ties.includes(one) ? "tied" : String(places.indexOf(number(one)) + 1).replace(/^(?![12]$).*/, "")));
+    });
+    section.querySelector("[data-unmarked]").hidden = !unmarked;
   };
 
   // -- downloads --
@@ -573,8 +645,10 @@
   const draw = () => {
     hideTooltip();
     if (!experiments.length) return;
+    chooseConfusions();
     all("figure[data-chart]").forEach((host) => charts[host.dataset.chart](host));
     all("tbody tr[data-method]").forEach((row) => { row.hidden = state.hidden.has(row.dataset.method); });
+    markBest();
     headline();
     remember();
   };
@@ -624,8 +698,8 @@
   }));
   all("figcaption select").forEach((select) => select.addEventListener("change", () => {
     const side = select.dataset.side === "left" ? 0 : 1;
+    if (select.dataset.what === "method") state.pair = pair();
     state[select.dataset.what === "method" ? "pair" : "seeds"][side] = select.value;
-    chooseSeeds();
     draw();
   }));
   const choose = (index) => {
@@ -634,7 +708,6 @@
     all("section.comparison").forEach((section, i) => { section.hidden = i !== index; });
     const here = new Set(current().methods.map((method) => method.name));
     all("[data-toggle]").forEach((chip) => { chip.hidden = !here.has(chip.dataset.toggle); });
-    chooseConfusions();
     draw();
   };
   all(".experiments button").forEach((button, i) => button.addEventListener("click", () => choose(i)));
@@ -656,7 +729,7 @@
     button.setAttribute("aria-label", `Download as SVG: ${host.querySelector("figcaption b")?.textContent ?? "confusion matrix"}`);
     button.addEventListener("click", () => {
       const chart = host.querySelector("svg.chart");
-      const which = host.dataset.side ? state.pair[host.dataset.side === "left" ? 0 : 1] : "";
+      const which = host.dataset.side ? pair()[host.dataset.side === "left" ? 0 : 1] : "";
       if (chart) save(`${fileName(current().title, host.dataset.chart, which)}.svg`, "image/svg+xml", asFile(chart));
     });
     host.querySelector("figcaption").append(button);

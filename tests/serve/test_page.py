@@ -1,0 +1,409 @@
+"""The page in a real browser, at a real service: see what it knows, teach it, watch it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, suppress
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from sklearn.datasets import load_digits
+
+from aircl import AIRClassifier, Client
+from aircl.serve.tokens import add_token
+from aircl.serve.versions import Directory
+
+from ..conftest import prefer, resize
+from .conftest import wait_until
+
+pytestmark = pytest.mark.slow
+
+X, Y = load_digits(return_X_y=True)
+Y = [f"digit {label}" for label in Y]
+HOSTILE = [
+    '<img src=x onerror="window.hacked = 1">', '"><script>window.hacked = 2</script>', "' onclick='window.hacked = 3",
+    "\u202elaw\u202c \u05e9\u05dc\u05d5\u05dd", "constructor", "__proto__", "{{7*7}} ${7*7}", "x" * 1000,
+]  # fmt: skip
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Return the directory of a service that takes three numbers and has learned nothing."""
+    directory = Directory(tmp_path / "small")
+    directory.make(AIRClassifier(0.1, expansion=None))
+    return directory
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """Return the directory of a service that knows digits."""
+    directory = Directory(tmp_path / "digits")
+    directory.make(AIRClassifier(expansion=None).fit(X[:300], Y[:300]))
+    return directory
+
+
+class Page:
+    """The page, as somebody uses it."""
+
+    def __init__(self, driver, url):
+        self.driver, self.url = driver, url
+
+    def open(self, live=True):
+        self.driver.get(self.url)
+        if live:
+            self.wait("connection", "Live")
+        return self
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def texts(self, selector):
+        """Return what elements say, all at one moment."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)"
+        return self.driver.execute_script(script, selector)
+
+    def click(self, selector, place=0):
+        """Click an element as soon as it is there; the page may draw it anew at any time."""
+        from selenium.common import ElementNotInteractableException, StaleElementReferenceException
+
+        def clicked():
+            found = self.all(selector)
+            with suppress(StaleElementReferenceException, ElementNotInteractableException):
+                if place < len(found) and found[place].is_enabled():
+                    found[place].click()
+                    return True
+            return False
+
+        wait_until(clicked)
+
+    def text(self, name):
+        return self.driver.execute_script("return document.getElementById(arguments[0])?.textContent ?? ''", name)
+
+    def wait(self, name, part):
+        """Wait until an element says something."""
+        return wait_until(lambda: part in self.text(name))
+
+    def press(self, *keys):
+        """Press keys, wherever the focus is."""
+        from selenium.webdriver import ActionChains
+
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def show(self, rows):
+        text = "\n".join(row if isinstance(row, str) else ",".join(map(str, row)) for row in rows)
+        self.driver.execute_script("document.getElementById('input').value = arguments[0]", text)
+        self.click("#show")
+        wait_until(lambda: self.best() is not None)
+
+    def best(self):
+        """Return the first label of what is looked at; None while there is none."""
+        return self.driver.execute_script(
+            "return document.querySelector('#card .option .label')?.textContent "
+            "?? (document.querySelector('#card .said')?.textContent.startsWith('Nothing is learned') ? '' : null)"
+        )
+
+    def counts(self):
+        """Return the rows of every class, as the table tells them."""
+        rows = self.driver.execute_script(
+            "return [...document.querySelectorAll('#classes tbody tr')].map((row) => "
+            "[row.querySelector('th .label').textContent, row.querySelector('.bar-cell span').textContent])"
+        )
+        return {label: float(count.replace(",", "")) for label, count in rows}
+
+    def problems(self):
+        """Return what the console complains of."""
+        return [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+@pytest.fixture
+def open_page(driver):
+    """Return a function that opens the page of a running service, wide and in light colours."""
+    resize(driver, 1280)
+    prefer(driver, "light")
+    opened = []
+
+    def show(url, live=True):
+        opened.append(Page(driver, url).open(live))
+        return opened[-1]
+
+    driver.get_log("browser")
+    yield show
+    # Chromium notes every request that is refused or not answered at all; some tests provoke them.
+    provoked = ("status of 401", "status of 403", "status of 422", "ERR_CONNECTION", "ERR_INTERNET", "ERR_INCOMPLETE")
+    assert [entry for entry in opened[-1].problems() if not any(part in entry["message"] for part in provoked)] == []
+    driver.get("about:blank")
+
+
+@pytest.fixture
+def closing():
+    """Return a function that has something closed at the end."""
+    with ExitStack() as stack:
+        yield stack.enter_context
+
+
+def statistics(directory, version):
+    """Return everything that a checkpoint has learned, as bytes."""
+    arrays = load_file(directory.path / "versions" / f"{version:012d}.safetensors")
+    return {name: array.tobytes() for name, array in arrays.items() if name.startswith("statistics.")}
+
+
+def test_a_class_is_taught_by_keys_alone_and_undo_restores_everything(small, processes, open_page):
+    from selenium.webdriver import Keys
+
+    running = processes(small.path, "--checkpoint-rows", "1")
+    page = open_page(running.url)
+    assert "Nothing is learned yet" in page.text("no-classes")
+    for row, label in (("1,0,0", "cat"), ("0,1,0", "dog"), ("0,0.9,0.2", "dog")):
+        page.press("t", row, Keys.ENTER, Keys.ESCAPE)
+        wait_until(lambda: page.best() is not None)
+        page.press("n", label, Keys.ENTER)
+        page.wait("toast", f"Learned as {label}")
+        wait_until(lambda label=label: label in page.counts())
+        page.press(Keys.ESCAPE)
+    wait_until(lambda: page.counts() == {"cat": 1, "dog": 2})
+    page.press("t", "0.9,0.1,0", Keys.ENTER, Keys.ESCAPE)
+    wait_until(lambda: page.best() == "cat")  # which did not exist a moment ago
+    wait_until(lambda: small.read().current.version == 3)
+    page.press("1")
+    wait_until(lambda: page.counts() == {"cat": 2, "dog": 2})
+    wait_until(lambda: small.read().current.version == 4)
+    assert statistics(small, 4) != statistics(small, 3)
+    page.wait("undo-what", "Learned 1 row: cat")
+    page.press("u")
+    wait_until(lambda: page.counts() == {"cat": 1, "dog": 2})
+    wait_until(lambda: small.read().current.version == 5)
+    assert statistics(small, 5) == statistics(small, 3)
+    page.wait("changes", "taken back")
+    wait_until(lambda: page.best() == "cat")  # it waits again
+    page.press("?")
+    wait_until(page.find("#help").is_displayed)
+    page.press(Keys.ESCAPE, "/")
+    wait_until(lambda: page.driver.switch_to.active_element.get_attribute("id") == "search")
+    page.press("do")
+    wait_until(lambda: page.counts() == {"dog": 2})
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+def test_a_correction_changes_the_counts(tmp_path, processes, open_page, ledger):
+    directory = Directory(tmp_path / "service")
+    known = [[1, 0, 0], [0.8, 0, 0.1], [0, 1, 0], [0.1, 0.8, 0]]
+    ids = {"ids": [*"1234"]} if ledger else {}
+    directory.make(AIRClassifier(0.1, expansion=None, ledger=ledger).fit(known, [*"aabb"], **ids))
+    page = open_page(processes(directory.path).url)
+    page.show(["0.9,0.1,0", "0.1,0.9,0"])
+    for total in (5, 6):
+        page.click("#card .option")
+        wait_until(lambda total=total: sum(page.counts().values()) == total)
+    assert page.counts() == {"a": 3, "b": 3}
+    page.wait("undo-what", "Learned 1 row")
+    for correction in (0, 1):  # of the last change, and of one before it
+        page.click("#taught .entry .plain", 2 * correction)
+        page.wait("card", "What should it have been?")
+        page.find("#class-name").send_keys("c\n")
+        wait_until(lambda correction=correction: page.counts().get("c") == correction + 1)
+    assert page.counts() == {"a": 2, "b": 2, "c": 2}
+    wait_until(lambda: len(page.all("#taught .entry .plain")) == 4)
+    page.click("#taught .entry .plain", 3)  # forget
+    wait_until(lambda: page.counts() == {"a": 2, "b": 2, "c": 1})
+    with Client(page.url) as client:
+        assert client.classes() == page.counts()
+    corrections = 2 if ledger else 0  # with ids it is one change
+
+    def told():
+        kinds = [text.split()[0] for text in page.texts("#changes tbody td:nth-child(2)")]
+        return "Forgot" in kinds and kinds.count("Corrected") == corrections
+
+    wait_until(told)
+
+
+def test_tokens_restarts_and_a_service_that_is_gone(digits, processes, open_page):
+    tokens = digits.path / "tokens.json"
+    all_scopes, only_learn = (
+        add_token(tokens, name, scopes)
+        for name, scopes in (("all", ("predict", "learn", "admin")), ("some", ("learn",)))
+    )
+    running = processes(digits.path)
+    url = running.url
+    page = open_page(url, live=False)
+    wait_until(lambda: page.find("#token-dialog").is_displayed())
+
+    def enter(token):
+        page.find("#token").send_keys(token, "\n")
+
+    enter("wrong")
+    page.wait("token-problem", "not known")
+    page.wait("connection", "Refused")
+    enter(only_learn)
+    page.wait("connection", "lacks the scope 'predict'")
+    page.driver.execute_script("document.getElementById('token-dialog').close()")
+    page.click("#reconnect")
+    enter(all_scopes)
+    page.wait("connection", "Live")
+    wait_until(lambda: not page.find("#token-dialog").is_displayed())
+    stored = (
+        "return [localStorage.length, sessionStorage.length, document.cookie, location.href.includes(arguments[0])]"
+    )
+    assert page.driver.execute_script(stored, all_scopes) == [0, 0, "", False]
+    page.show([X[400]])
+    running.kill()
+    page.wait("connection", "Offline")
+    assert page.find("#undo").get_property("disabled")
+    assert page.find("#card .option").get_property("disabled")
+    assert page.counts() != {}  # what was known stays in sight
+    processes(digits.path, port=urlsplit(url).port)
+    page.wait("connection", "Live")
+    page.wait("toast", "started anew")
+    page.press("1")  # the token is still known
+    page.wait("toast", "Learned as digit")
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**offline, "offline": True})
+    page.wait("connection", "Offline")
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**offline, "offline": False})
+    page.wait("connection", "Live")
+    page.driver.refresh()  # and now it is not
+    wait_until(lambda: page.find("#token-dialog").is_displayed())
+
+
+def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
+    directory = Directory(tmp_path / "texts")
+    directory.make(AIRClassifier(backbone="char-ngrams"))
+    url = processes(directory.path, "--checkpoint-rows", "1").url
+    with Client(url) as client:
+        client.learn([f"row {k}" for k in range(len(HOSTILE))], HOSTILE)
+    page = open_page(url)
+    wait_until(lambda: len(page.counts()) == len(HOSTILE))
+    page.show([HOSTILE[0], HOSTILE[1]])
+    page.find("#class-name").send_keys(HOSTILE[2], "\n")
+    page.wait("toast", "Learned as")
+    page.press("\ue00c", "n")  # Escape, then n
+    page.driver.execute_script("document.getElementById('class-name').value = 'y'.repeat(5000)")
+    page.press("\ue007")
+    page.wait("toast", "Not learned")
+    wait_until(lambda: page.counts()[HOSTILE[2]] == 2)
+    shown = {*page.counts()}
+    assert {label for label in HOSTILE if len(label) < 200} <= shown
+    wait_until(lambda: page.all("#versions button"))
+    page.driver.execute_script("document.querySelector('#versions tr:last-child button').click()")
+    page.wait("rollback-what", "will be lost")
+    assert page.driver.execute_script(
+        "return [window.hacked ?? null, document.querySelectorAll('main img, dialog img, main script').length]"
+    ) == [None, 0]
+    page.click("#rollback-dialog [data-close]")
+    spare = "return innerWidth - Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    for width in (360, 1280):
+        resize(page.driver, width)
+        wait_until(lambda: page.driver.execute_script(spare) >= 0)
+
+
+def test_a_number_that_a_browser_rounds_is_not_sent_back(tmp_path, processes, open_page):
+    directory = Directory(tmp_path / "numbers")
+    directory.make(AIRClassifier(0.1, expansion=None).fit(np.eye(3), [2**53 + 1, 1, 2]))
+    page = open_page(processes(directory.path).url)
+    page.show(["1,0,0"])
+    page.click("#card .option")
+    page.wait("toast", "a browser cannot hold this number")
+    page.find("#class-name").send_keys("7\n")
+    page.wait("toast", "Learned as 7")
+    with Client(page.url) as client:
+        assert client.classes() == {2**53 + 1: 1, 1: 1, 2: 1, 7: 1}
+
+
+def test_the_least_certain_comes_first_and_the_certain_are_accepted_together(digits, processes, open_page):
+    url = processes(digits.path).url
+    page = open_page(url)
+    rows = [*X[300:320], -50 * X[0]]
+    page.show(rows)
+    wait_until(lambda: page.text("waiting-title") == "To review: 21, least certain first")
+    body = json.dumps({"features": np.asarray(rows).tolist(), "top": 5, "novelty": 0.01}).encode()
+    with urlopen(Request(f"{url}/predict", body, {"Content-Type": "application/json"})) as answer:
+        found = json.load(answer)["predictions"]
+    certain = sorted((entry["label"] is not None, entry["probability"]) for entry in found)
+    assert not certain[0][0]  # there is something it does not know
+    assert "Nothing I know" in page.text("card")
+    wait_until(lambda: page.texts("#waiting .share") == [f"{100 * p:.0f} %" for _, p in certain[1:]])
+    sure = sum(is_answer and p >= 0.95 for is_answer, p in certain)
+    page.click("#accept-sure")
+    page.wait("toast", f"Learned {sure} rows")
+    page.wait("taught-title", f"session: {sure}")
+    wait_until(lambda: sum(page.counts().values()) == 300 + sure)
+    page.press("u")
+    wait_until(lambda: sum(page.counts().values()) == 300)
+    page.wait("waiting-title", "To review: 21")
+    wait_until(lambda: len(page.all("#doubt circle")) == 10)
+    assert page.all("#helpful li")
+    page.wait("value-novel", "%")
+
+
+def test_rolling_back_asks_and_tells_what_is_lost(small, processes, open_page, closing):
+    url = processes(small.path, "--checkpoint-rows", "1").url
+    client = closing(Client(url))
+    client.learn(np.eye(3), ["cat", "dog", "owl"])
+    page = open_page(url)
+    wait_until(lambda: len(page.all("#versions tbody tr")) == 2)
+    client.learn(np.eye(3)[:2], ["cat", "fox"])
+    wait_until(lambda: len(page.all("#versions tbody tr")) == 3)
+    dialog = page.find("#rollback-dialog")
+
+    def ask():
+        page.click('[aria-label="Roll back to version 1"]')
+        page.wait("rollback-what", "will be lost")
+
+    ask()
+    told = page.text("rollback-what")
+    assert "2 rows of 2 classes will be lost" in told
+    assert "fox is gone: 1 row" in told
+    assert "cat 2 → 1 rows" in told
+    page.press("\ue007")  # Enter: the focus is on the harmless answer
+    wait_until(lambda: not dialog.is_displayed())
+    assert client.classes() == {"cat": 2, "dog": 1, "owl": 1, "fox": 1}
+    ask()
+    page.click("#rollback-go")
+    wait_until(lambda: page.counts() == {"cat": 1, "dog": 1, "owl": 1})
+    page.wait("changes", "Rolled back to 1")
+    page.press("u")
+    wait_until(lambda: page.counts() == {"cat": 2, "dog": 1, "owl": 1, "fox": 1})
+
+
+def test_it_follows_the_system_fits_a_phone_and_does_not_jump(digits, processes, open_page):
+    page = open_page(processes(digits.path).url)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    wait_until(lambda: len(page.all("#doubt circle")) == 10)
+    page.driver.execute_script(
+        "window.moved = 0;"
+        "new PerformanceObserver((list) => { for (const entry of list.getEntries()) moved += entry.value; })"
+        ".observe({type: 'layout-shift', buffered: true});"
+    )
+    moved = "return window.moved"
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert page.driver.execute_script(moved) < 0.05
+    page.driver.execute_script("document.body.style.paddingTop = '300px'")
+    wait_until(lambda: page.driver.execute_script(moved) > 0.05)  # what is measured is what moves
+    page.driver.execute_script("document.body.style.paddingTop = ''")
+    light = page.driver.execute_script(ground)
+    prefer(page.driver, "dark")
+    wait_until(lambda: page.driver.execute_script(ground) != light)
+    page.press("d")
+    assert page.driver.execute_script(ground) == light
+    page.driver.execute_script("sessionStorage.clear()")
+    resize(page.driver, 360)
+    page.open()
+    page.show(X[300:305])
+    wide = page.driver.execute_script(
+        "const apart = '.scroll, .hidden, .skip, svg, dialog';"
+        "return [...document.querySelectorAll('body *')].filter((e) => !e.closest(apart)"
+        " && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))"
+    )
+    assert wide == []
+    unnamed = page.driver.execute_script(
+        "return [...document.querySelectorAll('button, input, textarea, a')].filter((e) => !(e.textContent.trim() ||"
+        " e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim()) && !e.hidden).map((e) => e.outerHTML)"
+    )
+    assert unnamed == []
