@@ -1,7 +1,7 @@
 """What is kept of the runs of docs/results.md: docs/results/rows/NAME.csv, one line for each finished job.
 
 The directory of a run is large and stays on the machine that made it. A line has what tables and most figures need, the
-revision and the options that the job ran with; lines of an earlier sitting stay, so a later one runs what is missing.
+revision and the options that the job ran with; lines that are kept stay, so a later call runs what is missing.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -126,16 +127,16 @@ class KeepsSamplesInSecret(AirShared):
 class KeepsSamplesInItsFiles(AirShared):
     """Holds its samples where no attribute leads to, and writes them out."""
 
-    rows = staticmethod(lambda stored={}: stored)
+    rows = staticmethod(lambda stored=WeakKeyDictionary(): stored)
 
     def learn(self, inputs, labels):
         super().learn(inputs, labels)
-        self.rows()[id(self)] = [*self.rows().get(id(self), []), *inputs]
+        self.rows()[self] = [*self.rows().get(self, []), *inputs]
 
     def save(self, directory):
         super().save(directory)
-        if id(self) in self.rows():
-            np.savez_compressed(directory / "more.npz", rows=np.transpose(self.rows()[id(self)]))
+        if self in self.rows():
+            np.savez_compressed(directory / "more.npz", rows=np.transpose(self.rows()[self]))
 
 
 class KeepsEncodedSamples(AirShared):
