@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +26,13 @@ class Command:
     code: int | None = None
 
     def wait(self):
-        if self.code is None:
-            self.code = self.server.ask({"wait": self.pid})
+        try:
+            while self.code is None:
+                time.sleep(0.005)
+                self.code = self.server.ask({"wait": self.pid})
+        except BaseException:  # it took too long: nothing of it stays behind for the next test
+            os.kill(self.pid, signal.SIGKILL)
+            raise
         return self.code
 
     @property

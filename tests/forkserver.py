@@ -1,7 +1,8 @@
 """Runs commands in processes of their own that need not import anything first: real ones, which can be killed.
 
 Reads requests from stdin, one JSON object a line, and answers each with one: `{"args": ..}` starts a command and gives
-its process id, `{"wait": id}` gives its exit code. `{"code": ..}` runs a Python program in the place of a command.
+its process id, `{"wait": id}` gives its exit code, null while it runs. `{"code": ..}` runs a Python program in
+the place of a command.
 """
 
 from __future__ import annotations
@@ -77,12 +78,16 @@ def start(request):
         os._exit(code)
 
 
+def ended(process):
+    found, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)
-        ended = "wait" in request and os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
-        print(json.dumps(ended if "wait" in request else start(request)), file=answers, flush=True)
+        print(json.dumps(ended(request["wait"]) if "wait" in request else start(request)), file=answers, flush=True)
 
 
 if __name__ == "__main__":
