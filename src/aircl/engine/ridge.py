@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array, backend_of
 from aircl.engine.calibration import Calibration, calibrate
-from aircl.engine.gamma import Criterion, GammaPath, Trial, choose_gamma, leave_one_out_error
+from aircl.engine.gamma import Criterion, GammaPath, Trial, choose_gamma
+from aircl.engine.learner import Rule, Solved
 from aircl.engine.novelty import Novelty, novelty
 from aircl.engine.priors import log_ratio
 from aircl.engine.problem import Problem
@@ -18,12 +19,9 @@ from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
 from aircl.engine.weighting import Weighting
 
-if TYPE_CHECKING:
-    from aircl.engine.learner import Solved
-
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(Rule):
     """Ridge regression on one-hot labels, every class weighing pi_y.
 
     Attributes
@@ -154,7 +152,7 @@ class RidgeSolution(LinearSolution):
         error = None if self.path is None else self.path.least_error
         if error is None:
             assert self.problem is not None
-            error = leave_one_out_error(self.problem, self.gamma)
+            error = Criterion(self.problem).at(self.gamma).error
         return exp(error) / len(self.pi)
 
     @cached_property

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aircl.engine.backend import Array, NumpyBackend, packed_rectangle, packed_size
+from aircl.engine.backend import Array, NumpyBackend, packed_size
 
 _DTYPES: dict[np.dtype[Any], torch.dtype] = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 _NAMES = {ours: name for name, ours in _DTYPES.items()}
@@ -119,9 +119,6 @@ class TorchBackend(NumpyBackend):
         return torch.cat(arrays)
 
     # -- numbers --
-    def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
-        torch.mul(A, factor, out=out)
-
     def clip(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
         return A.clamp_(low, high)
 
@@ -133,9 +130,6 @@ class TorchBackend(NumpyBackend):
 
     def log_softmax(self, A: Tensor) -> Tensor:
         return A.log_softmax(1)
-
-    def max_abs(self, A: Tensor) -> float:
-        return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0
 
     # -- classes of rows --
     def class_sums(self, rows: Tensor, start: Array, weight: Array | None) -> Tensor:
@@ -205,10 +199,14 @@ class TorchBackend(NumpyBackend):
         return P
 
     def _parts(self, P: Tensor, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return views of A's blocks: A_11 and A_22, of which only the lower triangles are theirs, and A_21 between."""
-        rectangle: Any
-        rectangle, shift = packed_rectangle(P, n_features)  # type: ignore[arg-type]
-        c = rectangle.shape[1]
+        """Return views of A's blocks: A_11 and A_22, of which only the lower triangles are theirs, and A_21 between.
+
+        P is a rectangle of c columns. The lower triangle of the first c rows and columns of A starts at row `shift`,
+        followed by the other rows of these columns; the rest of A stands transposed in the upper triangle that starts
+        at column `1 - shift`.
+        """
+        c, shift = (n_features + 1) // 2, 1 - n_features % 2
+        rectangle = P.reshape(c, -1).T
         return rectangle[shift : c + shift], rectangle[c + shift :], rectangle[: n_features - c, 1 - shift :].T
 
     # -- factorisations --
