@@ -1,4 +1,4 @@
-"""The kernels of `backend` for torch tensors, on the device they live on. The one file that imports torch.
+"""The kernels of `backend` for torch tensors, on the device they live on: the one file here that imports torch.
 
 Nothing here brings rows, sums or second moments to the CPU; what travels is one number per class or per row, and single
 numbers. A packed matrix has the same layout as in NumPy, so files are the same too.
@@ -22,34 +22,6 @@ from aircl.engine.backend import Array, NumpyBackend, packed_size
 
 _DTYPES: dict[np.dtype[Any], torch.dtype] = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 _NAMES = {ours: name for name, ours in _DTYPES.items()}
-
-
-def clean_rows(X: Tensor) -> Tensor:
-    """Return X as a finite 2-d float32 or float64 tensor without a gradient, or say what is wrong with it."""
-    if X.layout != torch.strided or X.is_quantized:
-        raise ValueError(f"X is a tensor of layout {X.layout}. Use a dense one: X.to_dense().")
-    if X.is_complex():
-        raise ValueError(f"Complex data not supported: X is a tensor of {X.dtype}.")
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead. Use X.reshape(1, -1) for a single "
-            "sample, X.reshape(-1, 1) for a single feature."
-        )
-    X = X.detach()
-    if X.dtype not in _NAMES:
-        X = X.float() if X.is_floating_point() else X.double()
-    if not bool(torch.isfinite(X).all()):
-        what = "NaN" if bool(torch.isnan(X).any()) else "infinity"
-        raise ValueError(f"Input X contains {what}.")
-    return X
-
-
-def small_to_numpy(values: Tensor) -> Array:
-    """Return labels or sample weights, one per row, as a NumPy array."""
-    values = values.detach()
-    if values.is_floating_point():
-        values = values.double()  # NumPy has no bfloat16
-    return values.cpu().numpy()
 
 
 @dataclass(frozen=True)
