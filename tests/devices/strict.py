@@ -16,7 +16,7 @@ BACK = {torch.Tensor.cpu, torch.Tensor.numpy}
 THE_WAYS_BACK = {
     ("aircl.backbones.device", "to_array"),
     ("aircl.engine.torch_backend", "to_numpy"),
-    ("aircl.engine.torch_backend", "small_to_numpy"),
+    ("aircl.expansion.tensors", "on_cpu"),
 }
 # Samples that are kept, and random views of them, are on the CPU whatever the device.
 OF_SAMPLES = tuple(

@@ -32,8 +32,6 @@ def test_lower_and_packed_updates_agree_with_numpy(backend, n_features, dtype):
     np.testing.assert_allclose(backend.to_numpy(backend.symmetric(A)), expected, **tolerance)
     np.testing.assert_allclose(backend.to_numpy(backend.symmetric(unpacked)), expected, **tolerance)
     np.testing.assert_array_equal(backend.pack(unpacked), P)
-    diagonal = backend.to_numpy(backend.packed_diagonal(P, n_features))
-    np.testing.assert_array_equal(diagonal, np.diag(backend.to_numpy(unpacked)))
     B = rng.normal(size=(n_features, 2)).astype(dtype)
     product = backend.to_numpy(backend.symmetric_product(A, backend.asarray(np.asfortranarray(B))))
     np.testing.assert_allclose(product, expected @ B, **tolerance)

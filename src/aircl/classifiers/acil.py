@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from aircl.classifiers.analytic import AnalyticClassifier
+from aircl.classifiers.priors import Priors
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine.priors import Priors
 
 
 class ACILClassifier(AnalyticClassifier):

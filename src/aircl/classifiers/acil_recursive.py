@@ -12,7 +12,7 @@ from scipy import linalg
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.linear import CalibratedClassifier, check_gamma
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine import Space, State, Statistics
+from aircl.engine import Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.calibration import CalibratedSolution, calibrate
@@ -122,7 +122,7 @@ def _learn(R: Array, W: Array, X: Array, slots: Array, root: Array | None) -> No
 
 
 @dataclass(frozen=True)
-class RecursiveRule:
+class RecursiveRule(Rule):
     """The weights as they are after the last batch; at another ridge than the recursion's, at a cost of O(f^3)."""
 
     gamma: float

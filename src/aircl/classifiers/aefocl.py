@@ -13,18 +13,51 @@ from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import Nested
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine import Ridge, Space, State, Statistics
-from aircl.engine.backend import Array
+from aircl.engine import Ridge, Rule, Space, State, Statistics
+from aircl.engine.backend import NUMPY, Array
 from aircl.engine.batch import ClassRows, sort_by_class
 from aircl.engine.calibration import CalibratedSolution, calibrate
 from aircl.engine.learner import Solved
-from aircl.engine.means import ClassVariances, Shared
+from aircl.engine.means import Means, Shared
 from aircl.engine.problem import Problem, scatter_leverage
 from aircl.engine.solve import RidgeFactor
-from aircl.engine.statistics import declare
+from aircl.engine.statistics import ByClass, declare
 
 # Pseudo-features are drawn and learned in blocks of so many.
 ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ClassVariances(Means):
+    """Counts, means and variances of every feature in every class: 2 C f numbers.
+
+    Attributes
+    ----------
+    squares : array of shape (C, f)
+        Sums of squared deviations from the means.
+    """
+
+    name: ClassVar[str] = "spread"
+
+    squares: Array = declare(ByClass("squares"))
+
+    def scattered(
+        self, slots: Array, between: Array, sign: float, batch: ClassRows | None = None, mean: Array | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of squares plus (or minus) those of some rows."""
+        squares = self.squares.copy()
+        if batch is not None and mean is not None:
+            squares[slots] += sign * NUMPY.class_sums(batch.centred(mean) ** 2, batch.start, None)
+        squares[slots] += sign * between**2
+        return {"squares": squares}
+
+    def _trace(self) -> float:
+        return super()._trace() + float(self.squares.sum())
+
+    def without_rounding(self, slack: float) -> Self | None:
+        """Return the same with no sum of squares below 0."""
+        is_possible = self.squares.min(initial=0.0) >= -slack
+        return dataclasses.replace(self, squares=self.squares.clip(min=0.0)) if is_possible else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +129,7 @@ class RebalancedSolution(CalibratedSolution):
 
 
 @dataclass(frozen=True)
-class RebalancedRidge:
+class RebalancedRidge(Rule):
     """ACIL's rule on statistics in which pseudo-features have brought every class to the count of the largest."""
 
     gamma: float | str

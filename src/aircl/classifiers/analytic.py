@@ -10,11 +10,11 @@ import numpy as np
 
 from aircl.classifiers.decisions import Decisions, check_threshold, decide
 from aircl.classifiers.linear import RidgeClassifier, check_gamma
+from aircl.classifiers.priors import Priors, check_priors, class_priors, log_ratio
 from aircl.engine import STORES, ExpectedAccuracy, GammaPath, Ridge, Statistics, StoreError
 from aircl.engine.backend import Array
 from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
-from aircl.engine.priors import Priors, check_priors, class_priors
 from aircl.engine.weighting import (
     Weighting,
     check_weighting,
@@ -56,7 +56,7 @@ class AnalyticClassifier(RidgeClassifier):
             return solved
         solution = solved.solution
         probability = class_priors(self.priors, solution.share, solution.count, solved.labels.seen)
-        return replace(solved, solution=solution.with_priors(probability))
+        return replace(solved, solution=solution.with_log_odds(log_ratio(probability, solution.share)))
 
     def _check_parameters(self) -> None:
         check_weighting(self.weighting, self.scale)

@@ -13,7 +13,7 @@ from aircl.classifiers.inputs import Inputs, dense_unless
 from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import PhaseStatistics
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine import Ridge, Space, State, Statistics
+from aircl.engine import Ridge, Rule, Space, State, Statistics
 from aircl.engine.backend import NUMPY, Array
 from aircl.engine.calibration import CalibratedSolution, calibrate
 from aircl.engine.problem import Problem, bounded
@@ -67,7 +67,7 @@ class TwoStreams(PhaseStatistics):
 
 
 @dataclass(frozen=True)
-class DualRidge:
+class DualRidge(Rule):
     """Two ridge regressions, the second on the residual of the first; the score is main + c compensation."""
 
     gamma: float | str

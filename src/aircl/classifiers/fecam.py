@@ -14,7 +14,7 @@ from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.ncm import unit
 from aircl.classifiers.rows import KeepLedger
 from aircl.classifiers.stream import StreamClassifier
-from aircl.engine import State, Statistics
+from aircl.engine import Rule, Solution, State, Statistics
 from aircl.engine.air import PerClass
 from aircl.engine.backend import NUMPY, Array
 from aircl.engine.factor import rounding_tolerance
@@ -80,7 +80,7 @@ class FromRows:
 
 
 @dataclass(frozen=True)
-class Mahalanobis:
+class Mahalanobis(Rule):
     """Squared Mahalanobis distances to the class means, under shrunk covariances that are normalised to correlations.
 
     Shrunk once: S_y + a (V1 I + V2 (11' - I)), V1 the mean variance, V2 the mean covariance of S_y. The next round sees
@@ -172,7 +172,7 @@ def _deviations(variances: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class MahalanobisSolution:
+class MahalanobisSolution(Solution):
     """One distance a class, by slot."""
 
     distances: list[Distance]

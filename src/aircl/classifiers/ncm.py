@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from aircl.classifiers.rows import KeepLedger
 from aircl.classifiers.stream import StreamClassifier
-from aircl.engine import State, Statistics
+from aircl.engine import Rule, Solution, State, Statistics
 from aircl.engine.backend import Array, backend_of
 from aircl.engine.means import Means
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(Rule):
     """The cosine between a row and every class mean."""
 
     def solve(self, state: State, memory: Any = None) -> tuple[CosineSolution, Any]:
@@ -26,7 +26,7 @@ class Cosine:
 
 
 @dataclass(frozen=True, eq=False)
-class CosineSolution:
+class CosineSolution(Solution):
     """Class means at length 1, and as they are, shape (C, f)."""
 
     units: Array

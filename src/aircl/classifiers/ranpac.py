@@ -13,7 +13,7 @@ import numpy as np
 from aircl.classifiers.linear import RidgeClassifier
 from aircl.classifiers.phases import PhaseStatistics
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine import Ridge, Space, State, Statistics
+from aircl.engine import Ridge, Rule, Space, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.calibration import CalibratedSolution
 from aircl.engine.gamma import descend
@@ -84,7 +84,7 @@ class HoldingOut(PhaseStatistics):
 
 
 @dataclass(frozen=True)
-class HeldOutRidge:
+class HeldOutRidge(Rule):
     """Ridge regression on one-hot labels with the ridge that did best on held-out rows, or a given one."""
 
     gamma: float | str

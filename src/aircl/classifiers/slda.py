@@ -10,7 +10,7 @@ import numpy as np
 
 from aircl.classifiers.linear import CalibratedClassifier
 from aircl.classifiers.rows import KeepLedger
-from aircl.engine import State, Statistics
+from aircl.engine import Rule, State, Statistics
 from aircl.engine.backend import Array
 from aircl.engine.calibration import CalibratedSolution, LinearScores, calibrate_linear
 from aircl.engine.means import Shared
@@ -19,7 +19,7 @@ from aircl.engine.solve import solve_ridge
 
 
 @dataclass(frozen=True)
-class Discriminant:
+class Discriminant(Rule):
     """Gaussian classes of one covariance: score x'P m_y - m_y'P m_y / 2 with P = ((1 - e) S + e I)^-1."""
 
     shrinkage: float

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aircl.classifiers.inputs import check_features
+from aircl.classifiers.priors import class_priors
 from aircl.engine.backend import NUMPY, Array, NumpyBackend
 from aircl.engine.learner import Solved
-from aircl.engine.priors import class_priors
 from aircl.engine.state import BLOCK_BYTES
 
 if TYPE_CHECKING:

@@ -325,7 +325,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         rule = self._rule()
         solved = self._learner.last(rule)
-        if solved is None or getattr(solved.solution, "is_released", False):
+        if solved is None or solved.solution.is_released:
             solved = self._learner.solved(rule)
             getattr(solved.solution, "temperature", None)  # once it is made, nothing is left to be computed
         alone = object.__new__(type(self))

@@ -111,10 +111,6 @@ class PerClass(ClassMoments):
         S /= float(self.count.sum())
         return S
 
-    def uncertainty(self, S_w: Array, pi: Array) -> float:
-        """Return 0: the scatter of every class is known."""
-        return 0.0
-
     def minus(self, batch: ClassRows) -> tuple[Self, Array]:
         """Return the statistics without learned rows: projection for a factor, subtraction for a packed matrix."""
         backend, touched = self.space.backend, self.space.backend.index(batch.slots)

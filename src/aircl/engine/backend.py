@@ -64,15 +64,6 @@ def packed_size(n_features: int) -> int:
     return n_features * (n_features + 1) // 2
 
 
-def packed_rectangle(P: Array, n_features: int) -> tuple[Array, int]:
-    """Return a packed matrix as its rectangle, shape (f + 1, f / 2) for even f, (f, (f + 1) / 2) for odd; a view.
-
-    With c columns, the lower triangle of the first c rows and columns of A starts at row `shift`, followed by the other
-    rows of these columns; the rest of A stands transposed in the upper triangle that starts at column `1 - shift`.
-    """
-    return P.reshape((n_features + 1) // 2, -1).T, 1 - n_features % 2
-
-
 def _kernel(module: Any, name: str, dtype: np.dtype[Any]) -> Any:
     return getattr(module, ("s" if dtype == np.float32 else "d") + name)
 
@@ -139,10 +130,6 @@ class NumpyBackend:
         return np.concatenate(arrays)
 
     # -- numbers --
-    def multiply(self, A: Array, factor: float, out: Array) -> None:
-        """Write factor A to `out`."""
-        np.multiply(A, A.dtype.type(factor), out=out)
-
     def square(self, A: Array) -> Array:
         """Return the squares, float64."""
         squares: Array = self.double(A) ** 2
@@ -166,7 +153,7 @@ class NumpyBackend:
 
     def max_abs(self, A: Array) -> float:
         """Return the largest absolute value, NaN if there is one, 0 of nothing."""
-        return max(abs(float(A.max(initial=0.0))), abs(float(A.min(initial=0.0))))
+        return max(abs(float(A.max())), abs(float(A.min()))) if len(A) else 0.0
 
     def trace(self, A: Array) -> float:
         """Return the trace, summed in float64."""
@@ -236,11 +223,6 @@ class NumpyBackend:
             for weight, Q in terms:
                 axpy(Q[piece], P[piece], a=weight)
 
-    def packed_diagonal(self, P: Array, n_features: int) -> Array:
-        """Return the diagonal of a packed matrix, shape (f,), without unpacking it."""
-        rectangle, shift = packed_rectangle(P, n_features)
-        return self.concatenate([rectangle[shift:].diagonal(), rectangle[:, 1 - shift :].diagonal()])
-
     def unpack(self, P: Array, n_features: int) -> Array:
         """Return a packed matrix in its lower form."""
         A, _ = _kernel(lapack, "tfttr", P.dtype)(n_features, P, uplo="L")
@@ -293,7 +275,7 @@ class NumpyBackend:
         lower = np.abs(np.tril(A))
         strict = lower - np.diag(np.diag(lower))
         one_norm = float((lower.sum(axis=0) + strict.sum(axis=1)).max())
-        return kernels.pocon(L, one_norm)
+        return float(lapack.dpocon(L, one_norm, uplo="L")[0])
 
 
 NUMPY = NumpyBackend()

@@ -84,7 +84,6 @@ class Waiting:
     so an older value stays what it was.
     """
 
-    space: Space
     rows: Array | None = None  # (capacity, f)
     slots: Array = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     weight: Array | None = None
@@ -102,16 +101,16 @@ class Waiting:
         """Return the weight of what waits by class, shape (C,)."""
         return np.bincount(self.slots, self.weight, minlength=n_classes).astype(np.float64)
 
-    def added(self, X: Array, slots: Array, weight: Array | None) -> Waiting:
-        """Return what waits with these rows behind it; there must be room."""
+    def added(self, X: Array, slots: Array, weight: Array | None, space: Space) -> Waiting:
+        """Return what waits with these rows of a space behind it; there must be room."""
         held, rows = len(self), self.rows
         if rows is None:  # the system gives the pages when they are written to
-            rows = self.space.backend.empty((self.space.waiting_rows, self.space.n_features), self.space.dtype)
+            rows = space.backend.empty((space.waiting_rows, space.n_features), space.dtype)
         rows[held : held + len(X)] = X
         if weight is not None or self.weight is not None:
             before = np.ones(held) if self.weight is None else self.weight
             weight = np.append(before, np.ones(len(X)) if weight is None else weight)
-        return Waiting(self.space, rows, np.append(self.slots, slots), weight)
+        return Waiting(rows, np.append(self.slots, slots), weight)
 
     def sorted(self) -> ClassRows:
         """Return a sorted copy of what waits."""

@@ -176,11 +176,6 @@ def descend(value: Callable[[int], float], place: int, steps: tuple[int, ...], n
     return place
 
 
-def leave_one_out_error(problem: Problem, gamma: float) -> float:
-    """Return the log of the leave-one-out error at one gamma. Cost as for one gamma of the search."""
-    return Criterion(problem).at(gamma).error
-
-
 class Criterion:
     """The two terms of the head of this file as functions of gamma, with what is the same for all gammas.
 

@@ -57,13 +57,6 @@ def potrs(L: Array, B: Array) -> Array:
     return W
 
 
-def pocon(L: Array, norm: float) -> float:
-    """Return an estimate of the reciprocal condition number of LL', whose 1-norm is given."""
-    f, rcond, info = len(L), np.zeros(1), np.zeros(1, np.int32)
-    _call("pocon", L.dtype, b"L", f, L, f, norm, rcond, np.empty(3 * f), np.empty(f, np.int32), info)
-    return float(rcond[0])
-
-
 def _call(name: str, dtype: np.dtype[Any], *arguments: bytes | int | float | Array) -> None:
     """Call a routine for a dtype; everything goes by its address, and arrays are as Fortran has them."""
     number = ctypes.c_float if dtype == np.float32 else ctypes.c_double

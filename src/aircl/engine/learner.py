@@ -6,41 +6,25 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from aircl.engine.backend import Array
 from aircl.engine.labels import Labels
+from aircl.engine.solve import Solution
 from aircl.engine.space import Space
 from aircl.engine.state import State
 from aircl.engine.statistics import Statistics
 
 
-class Solution(Protocol):
-    """What a rule made of a state.
-
-    Examples
-    --------
-    A solution that scores by the counts of the classes, whatever the features are:
-
-    >>> import numpy as np
-    >>> class Counts:
-    ...     def __init__(self, count):
-    ...         self.count = count
-    ...     def scorer(self, order):
-    ...         return lambda X: np.tile(self.count[order], (len(X), 1))
-    >>> score = Counts(np.array([5.0, 2.0, 9.0])).scorer(np.array([2, 0, 1]))
-    >>> score(np.zeros((2, 4))).tolist()
-    [[9.0, 5.0, 2.0], [9.0, 5.0, 2.0]]
-    """
-
-    def scorer(self, order: Array) -> Callable[[Array], Array]:
-        """Return the function from features (n, f) to scores (n, C) of the classes, in this order of their slots."""
-
-
-class Rule(Protocol):
+class Rule:
     """How a state becomes a solution: parameters that may change without learning anything anew. Rules compare.
+
+    Attributes
+    ----------
+    sums_moments : bool
+        Whether solving sums the second moments of the classes: those that are summed often take another form.
 
     Examples
     --------
@@ -48,10 +32,10 @@ class Rule(Protocol):
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from aircl.engine import STORES, Learner, Space
+    >>> from aircl.engine import STORES, Learner, Rule, Space
     >>> from aircl.engine.solve import LinearSolution
     >>> @dataclass(frozen=True)
-    ... class ClassMeans:
+    ... class ClassMeans(Rule):
     ...     def solve(self, state, memory=None):
     ...         return LinearSolution(W=state.statistics.means.T), memory
     >>> learner = Learner.empty(STORES["shared"], Space(n_features=2, dtype=np.float64))
@@ -60,12 +44,15 @@ class Rule(Protocol):
     [[2.0, 0.0], [0.0, 5.0]]
     """
 
-    def solve(self, state: State, memory: Any = None) -> tuple[Solution, Any]:
-        """Return the solution for an absorbed state, and what to remember for the next one.
+    sums_moments: ClassVar[bool] = False
 
-        A rule that can use what another one has prepared for the same state has `solve_again(last, state, memory)` too,
-        with `last` a `Solved`.
-        """
+    def solve(self, state: State, memory: Any = None) -> tuple[Solution, Any]:
+        """Return the solution for an absorbed state, and what to remember for the next one."""
+        raise NotImplementedError
+
+    def solve_again(self, last: Solved, state: State, memory: Any = None) -> tuple[Solution, Any]:
+        """Do as `solve`, with what the last rule has prepared for the same state, if that is of use."""
+        return self.solve(state, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +151,7 @@ class Learner:
     def _release(self) -> None:
         """Let go what the last solution still holds of an older state; it stays one to predict with."""
         last = self._last
-        if last is None or last.version == self.state.version:  # a reader may have solved the new state already
-            return
-        if hasattr(last.solution, "released"):
+        if last is not None and last.version != self.state.version:  # a reader may have solved the new state already
             self._last = replace(last, solution=last.solution.released())
 
     def learn(self, X: Array, labels: Array, weight: Array | None = None) -> None:
@@ -219,12 +204,12 @@ class Learner:
                 return last
             with state.statistics.space.backend.no_grad():
                 prepared = self._last
-                if prepared is not None and prepared.version == state.version and hasattr(rule, "solve_again"):
+                if prepared is not None and prepared.version == state.version:
                     solution, self.memory = rule.solve_again(prepared, state, self.memory)
                 else:
                     solution, self.memory = rule.solve(state, self.memory)
                 self._last = last = Solved.of(state, rule, solution)
-            if getattr(rule, "sums_moments", False) and self._writing.acquire(blocking=False):
+            if rule.sums_moments and self._writing.acquire(blocking=False):
                 try:
                     if self.state is state:
                         self.state = replace(state, statistics=state.statistics.after_sum())

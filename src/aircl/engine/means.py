@@ -1,6 +1,6 @@
-"""Counts and class means, and what varies around them: nothing, every feature by itself, or one scatter for all.
+"""Counts and class means, and what varies around them: nothing, or one scatter for all classes.
 
-All are held centred and pooled by Chan, Golub and LeVeque's pairwise update, so that rows far from the origin lose no
+Both are held centred and pooled by Chan, Golub and LeVeque's pairwise update, so that rows far from the origin lose no
 digits. Two groups of n and k samples with means apart by `shift` have, beside what varies within each, the scatter of
 one more row, sqrt(n k / (n + k)) shift.
 """
@@ -16,12 +16,8 @@ import numpy as np
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
-from aircl.engine.problem import pooled_scatter_uncertainty
 from aircl.engine.space import Space, StoreError
 from aircl.engine.statistics import ByClass, Statistics, Symmetric, declare
-
-# Rows that add to what varies within the classes, and where each class begins.
-Deviations = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,6 @@ class Means(Statistics):
 
     name: ClassVar[str] = "means"
     forgets_classes: ClassVar[bool] = True
-    scatter_part: ClassVar[str | None] = None  # the part that holds what varies within the classes
 
     means: Array = declare(ByClass("center"))
 
@@ -46,10 +41,16 @@ class Means(Statistics):
         sums: Array = self.means * self.space.backend.column(self.count, self.means)
         return sums
 
-    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Any:
-        """Return what varies within the classes plus (or minus) that of some rows."""
+    def scattered(
+        self, slots: Array, between: Array, sign: float, batch: ClassRows | None = None, mean: Array | None = None
+    ) -> dict[str, Any]:
+        """Return the part that tells what varies within the classes, plus (or minus) that of some rows, by its name.
 
-    def _pooled(self, slots: Array, count: Array, mean: Array, deviations: list[Deviations]) -> Self:
+        The rows are `between`, one for each of `slots`, and those of a batch less the means (k, f) of its classes.
+        """
+        return {}
+
+    def _pooled(self, slots: Array, count: Array, mean: Array, batch: ClassRows | None = None) -> Self:
         """Return these statistics plus classes of the given counts and means."""
         backend, touched = self.space.backend, self.space.backend.index(slots)
         before = self.count[slots]
@@ -59,27 +60,24 @@ class Means(Statistics):
         means, counts = backend.copy(self.means), self.count.copy()
         means[touched] += shift * backend.column(count / total, shift)
         counts[slots] = total
-        changed: dict[str, Any] = {"count": counts, "means": means}
-        if self.scatter_part is not None:
-            changed[self.scatter_part] = self.with_deviations(slots, [*deviations, (between, np.arange(len(slots)))])
-        return dataclasses.replace(self, **changed)
+        return dataclasses.replace(self, count=counts, means=means, **self.scattered(slots, between, 1.0, batch, mean))
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
         """Return the statistics with rows added."""
         count, mean = batch.count, batch.sums
         mean /= self.space.backend.column(count, mean)
-        deviations = [] if self.scatter_part is None else [(batch.centred(mean), batch.start)]
-        return self._pooled(batch.slots, count, mean, deviations)
+        return self._pooled(batch.slots, count, mean, batch)
 
     def merged(self, other: Self, slots: Array) -> Self:
         """Return the sum with other statistics."""
-        total = self.padded(int(slots.max()) + 1 if len(slots) else 0)
-        if total.scatter_part is not None:
-            name = total.scatter_part
-            summed = self.parts()[name].summed(getattr(total, name), getattr(other, name), slots, 0)
-            total = dataclasses.replace(total, **{name: summed})
-        seen = np.flatnonzero(other.count)
-        return total._pooled(slots[seen], other.count[seen], self.space.backend.take(other.means, seen), [])
+        total, seen = self.padded(int(slots.max()) + 1 if len(slots) else 0), np.flatnonzero(other.count)
+        varying = {
+            name: part.summed(getattr(total, name), getattr(other, name), slots, 0)
+            for name, part in self.parts().items()
+            if name not in ("count", "means")
+        }
+        total = dataclasses.replace(total, **varying)
+        return total._pooled(slots[seen], other.count[seen], self.space.backend.take(other.means, seen))
 
     def minus(self, batch: ClassRows) -> tuple[Self, Array]:
         """Return the statistics without learned rows: the pairwise update run backwards."""
@@ -90,64 +88,29 @@ class Means(Statistics):
         mean /= backend.column(taken, mean)
         shift = self.means[touched] - mean
         back = np.where(emptied, 0.0, taken / np.where(emptied, 1.0, left))
-        rest = self.means[touched] + shift * backend.column(back, shift)
+        kept = self.means[touched] + shift * backend.column(back, shift)
         slack = rounding_tolerance(self.space.dtype, self.space.n_features, self._trace())
         not_learned = emptied & (backend.to_numpy((shift**2).sum(1)) * taken > slack)
 
         means, counts = backend.copy(self.means), self.count.copy()
-        means[touched], counts[batch.slots] = rest, left
-        changed: dict[str, Any] = {"count": counts, "means": means}
-        is_possible = not not_learned.any()
-        if self.scatter_part is not None:
-            between = (mean - rest) * backend.column(np.sqrt(left * taken / before), rest)
-            deviations = [(batch.centred(mean), batch.start), (between, np.arange(len(batch.slots)))]
-            left_over = self.with_deviations(batch.slots, deviations, sign=-1.0)
-            changed[self.scatter_part] = self.without_rounding(left_over, slack)
-            is_possible = is_possible and changed[self.scatter_part] is not None
-        if not is_possible:
+        means[touched], counts[batch.slots] = kept, left
+        between = (mean - kept) * backend.column(np.sqrt(left * taken / before), kept)
+        varying = self.scattered(batch.slots, between, -1.0, batch, mean)
+        rest = dataclasses.replace(self, count=counts, means=means, **varying).without_rounding(slack)
+        if rest is None or not_learned.any():
             raise StoreError(
                 "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
                 "with their classes. Nothing was changed."
             )
-        return dataclasses.replace(self, **changed), batch.slots[emptied]
+        return rest, batch.slots[emptied]
 
     def _trace(self) -> float:
         """Return the trace of all that was learned: the size of the numbers that rounding acts on."""
         return float(self.space.backend.to_numpy((self.means**2).sum(1)) @ self.count)
 
-    def without_rounding(self, spread: Array, slack: float) -> Array | None:
-        """Return what varies within the classes; None if it is not a sum of squares by more than rounding."""
-        return spread
-
-
-@dataclass(frozen=True, eq=False)
-class ClassVariances(Means):
-    """Counts, means and variances of every feature in every class: 2 C f numbers.
-
-    Attributes
-    ----------
-    squares : array of shape (C, f)
-        Sums of squared deviations from the means.
-    """
-
-    name: ClassVar[str] = "spread"
-    scatter_part: ClassVar[str] = "squares"
-
-    squares: Array = declare(ByClass("squares"))
-
-    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
-        """Return the sums of squares plus (or minus) those of some rows."""
-        backend, squares = self.space.backend, self.space.backend.copy(self.squares)
-        for rows, start in deviations:
-            squares[backend.index(slots)] += sign * backend.class_sums(rows * rows, start, None)
-        return squares
-
-    def _trace(self) -> float:
-        return super()._trace() + float(self.squares.sum())
-
-    def without_rounding(self, spread: Array, slack: float) -> Array | None:
-        """Return the sums of squares, none below 0."""
-        return None if len(spread) and float(spread.min()) < -slack else spread.clip(min=0.0)
+    def without_rounding(self, slack: float) -> Self | None:
+        """Return the same; None if what varies within the classes is not a sum of squares by more than rounding."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +132,6 @@ class Shared(Means):
     """
 
     name: ClassVar[str] = "shared"
-    scatter_part: ClassVar[str] = "scatter"
     own_moments: ClassVar[None] = None
     forgets_classes: ClassVar[bool] = False
     cannot_forget = (
@@ -179,12 +141,15 @@ class Shared(Means):
 
     scatter: Array = declare(Symmetric("scatter"))
 
-    def with_deviations(self, slots: Array, deviations: list[Deviations], sign: float = 1.0) -> Array:
+    def scattered(
+        self, slots: Array, between: Array, sign: float, batch: ClassRows | None = None, mean: Array | None = None
+    ) -> dict[str, Any]:
         """Return the scatter plus (or minus) that of some rows."""
         scatter = self.space.backend.copy(self.scatter)
-        for rows, _ in deviations:
-            self.space.backend.add_gram(scatter, rows, alpha=sign)
-        return scatter
+        if batch is not None and mean is not None:
+            self.space.backend.add_gram(scatter, batch.centred(mean), alpha=sign)
+        self.space.backend.add_gram(scatter, between, alpha=sign)
+        return {"scatter": scatter}
 
     def gram(self, pi: Array) -> Array:
         """Return (sum pi_y n_y) S_w + sum pi_y n_y m_y'm_y, shape (f, f), lower. Cost O(C f^2)."""
@@ -197,10 +162,6 @@ class Shared(Means):
         S_w: Array = self.scatter / float(self.count.sum())
         return S_w
 
-    def uncertainty(self, S_w: Array, pi: Array) -> float:
-        """Return how little S_w tells of the scatter of a single class."""
-        return pooled_scatter_uncertainty(S_w, np.ones(self.n_classes), self.count)
-
     def columns(self, columns: slice) -> Shared:
         """Return the statistics of some features only."""
         means = self.means[:, columns]
@@ -211,6 +172,6 @@ class Shared(Means):
     def _trace(self) -> float:
         return super()._trace() + self.space.backend.trace(self.scatter)
 
-    def without_rounding(self, spread: Array, slack: float) -> Array | None:
-        """Return the scatter as it is: a ridge makes up for what rounding does to it."""
-        return None if self.space.backend.cholesky(spread, slack) is None else spread
+    def without_rounding(self, slack: float) -> Self | None:
+        """Return the same: a ridge makes up for what rounding does to the scatter."""
+        return None if self.space.backend.cholesky(self.scatter, slack) is None else self

@@ -50,11 +50,7 @@ class SecondMoment:
     def trace(self) -> float:
         """The trace of A_y."""
         backend = self.space.backend
-        trace = sum(float(backend.square(block).sum()) for block in self.blocks())
-        if self.packed is not None:
-            with opened(self.packed) as P:
-                trace += float(backend.double(backend.packed_diagonal(P, self.space.n_features)).sum())
-        return trace
+        return float(backend.square(self.all_rows()).sum()) if self.packed is None else backend.trace(self.dense())
 
     def blocks(self) -> list[Array]:
         """Return the rows, in blocks, in memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -31,16 +31,18 @@ class Moments:
     ----------
     space : Space
     held : tuple of SecondMoment
-    nbytes : int
-        Bytes held in memory.
     n_sums : int
         How often they were summed since they were packed for it.
     """
 
     space: Space
     held: tuple[SecondMoment, ...] = ()
-    nbytes: int = 0
     n_sums: int = 0
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes held in memory."""
+        return sum(moment.nbytes for moment in self.held)
 
     def changed(self, changes: Iterable[tuple[int, Change]], reserve: int = 0) -> Moments:
         """Return the same with some moments changed, of new slots too; `reserve` bytes of room are taken already.
@@ -60,13 +62,12 @@ class Moments:
                     nbytes -= held[largest].nbytes
                     held[largest] = held[largest].spilled()
                     nbytes += held[largest].nbytes
-        return replace(self, held=tuple(held), nbytes=nbytes)
+        return replace(self, held=tuple(held))
 
     def taken(self, slots: Array) -> Moments:
         """Return those of some classes, in this order; -1 stands for an empty one."""
         empty = SecondMoment(self.space)
-        held = tuple(empty if slot < 0 else self.held[slot] for slot in slots.tolist())
-        return replace(self, held=held, nbytes=sum(moment.nbytes for moment in held))
+        return replace(self, held=tuple(empty if slot < 0 else self.held[slot] for slot in slots.tolist()))
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Moments:
         """Return the moments with rows added."""
@@ -75,8 +76,6 @@ class Moments:
     def first_step(self, batch: ClassRows) -> int:
         """Return how many classes of a batch to add at once, so that old and new matrices fit into memory together."""
         matrix = packed_size(self.space.n_features) * self.space.dtype.itemsize
-        if len(batch.slots) * matrix <= STEP_BYTES:
-            return len(batch.slots)
         packed = [slot < len(self.held) and self.held[slot].packed is not None for slot in batch.slots.tolist()]
         few = 2 * (batch.stop - batch.start) < self.space.n_features
         size = np.cumsum(np.where(np.array(packed) | ~few, matrix, 0))
@@ -117,7 +116,8 @@ class Moments:
                     if filled + len(part) > size:
                         space.backend.add_gram(G, workspace[:filled])
                         filled = 0
-                    space.backend.multiply(part, root, out=workspace[filled : filled + len(part)])
+                    workspace[filled : filled + len(part)] = part
+                    workspace[filled : filled + len(part)] *= root
                     filled += len(part)
         space.backend.add_gram(G, workspace[:filled])
         return G

@@ -10,7 +10,7 @@ import numpy as np
 
 from aircl.engine.air import ClassMoments
 from aircl.engine.backend import Array
-from aircl.engine.problem import pooled_scatter_uncertainty, weighted_within_class_covariance
+from aircl.engine.problem import weighted_within_class_covariance
 from aircl.engine.space import StoreError
 from aircl.engine.statistics import ByClass, Symmetric, declare
 
@@ -34,6 +34,7 @@ class Pooled(ClassMoments):
 
     name: ClassVar[str] = "pooled"
     own_moments: ClassVar[None] = None
+    weighs_scatter: ClassVar[bool] = True
     cannot_forget = "store='pooled' cannot forget. Use store='per-class' to forget rows or whole classes."
 
     folded: Array = declare(Symmetric("folded"))
@@ -85,10 +86,6 @@ class Pooled(ClassMoments):
     def within_class_covariance(self, pi: Array, G: Array) -> Array:
         """Return the mean of the class covariances under the weights pi: all that the folded sum G still tells."""
         return weighted_within_class_covariance(G, self.sums, pi, self.count)
-
-    def uncertainty(self, S_w: Array, pi: Array) -> float:
-        """Return how little S_w tells of the scatter of a class; samples are in it by their weights."""
-        return pooled_scatter_uncertainty(S_w, pi, self.count)
 
     def check_merge(self, slots: Array) -> None:
         """Refuse to merge classes that are here already."""

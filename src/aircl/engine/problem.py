@@ -40,7 +40,7 @@ class Problem:
     G: Array
     moments: tuple[SecondMoment, ...] | None
     _within: Callable[[], Array]
-    _uncertainty: Callable[[Array], float]
+    _weight_in_scatter: Array  # of a sample of each class
 
     @classmethod
     def of(cls, statistics: Any, weights: Array, factor: float) -> Problem:
@@ -58,7 +58,7 @@ class Problem:
             G,
             statistics.own_moments,
             lambda: statistics.within_class_covariance(pi, G),
-            lambda S_w: statistics.uncertainty(S_w, own),
+            own if statistics.weighs_scatter else np.ones_like(own),
         )
 
     @property
@@ -74,7 +74,9 @@ class Problem:
     @cached_property
     def uncertainty(self) -> float:
         """How little S_w tells of a class that nothing more is known of."""
-        return self._uncertainty(self.within_class_covariance)
+        if self.moments is not None:  # the scatter of every class is known
+            return 0.0
+        return pooled_scatter_uncertainty(self.within_class_covariance, self._weight_in_scatter, self.count)
 
 
 def scatter_leverage(problem: Problem, K: Array) -> float:

@@ -5,25 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from aircl.engine.air import solve, weigh
 from aircl.engine.backend import Array, backend_of
 from aircl.engine.calibration import Calibration, calibrate
-from aircl.engine.gamma import Criterion, GammaPath, Trial, choose_gamma, leave_one_out_error
+from aircl.engine.gamma import Criterion, GammaPath, Trial, choose_gamma
+from aircl.engine.learner import Rule, Solved
 from aircl.engine.novelty import Novelty, novelty
-from aircl.engine.priors import log_ratio
 from aircl.engine.problem import Problem
 from aircl.engine.solve import LinearSolution
 from aircl.engine.state import State
 from aircl.engine.weighting import Weighting
 
-if TYPE_CHECKING:
-    from aircl.engine.learner import Solved
-
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(Rule):
     """Ridge regression on one-hot labels, every class weighing pi_y.
 
     Attributes
@@ -69,10 +66,10 @@ class Ridge:
 
     def solve_again(self, last: Solved, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
         """Do as `solve`, without weighing again if the last solution, of the same state, has another gamma only."""
-        weighed, solution = getattr(last.rule, "weighed", None), last.solution
-        if weighed is None or replace(weighed, gamma=self.gamma) != self.weighed or solution.problem is None:
+        rule, problem = last.rule, last.solution.problem if isinstance(last.rule, Ridge) else None
+        if problem is None or not isinstance(rule, Ridge) or replace(rule.weighed, gamma=self.gamma) != self.weighed:
             return self.solve(state, memory)
-        return self.solve_problem(solution.problem, state, memory)
+        return self.solve_problem(problem, state, memory)
 
     def solve_problem(self, problem: Problem, state: State, memory: object = None) -> tuple[RidgeSolution, object]:
         """Do as `solve`, for a state that has been weighed."""
@@ -154,7 +151,7 @@ class RidgeSolution(LinearSolution):
         error = None if self.path is None else self.path.least_error
         if error is None:
             assert self.problem is not None
-            error = leave_one_out_error(self.problem, self.gamma)
+            error = Criterion(self.problem).at(self.gamma).error
         return exp(error) / len(self.pi)
 
     @cached_property
@@ -169,10 +166,10 @@ class RidgeSolution(LinearSolution):
         share: Array = self.pi * self.count / (self.pi @ self.count)
         return share
 
-    def with_priors(self, probability: Array) -> RidgeSolution:
-        """Return the same for other probabilities of the classes: the odds change by their ratio to `share`."""
+    def with_log_odds(self, change: Array) -> RidgeSolution:
+        """Return the same with the log-odds of every class changed, (C,): where `share` is not how likely they are."""
         backend, dtype = backend_of(self.W), self.W.dtype
-        shift = backend.cast(backend.asarray(self.temperature * log_ratio(probability, self.share)), dtype)
+        shift = backend.cast(backend.asarray(self.temperature * change), dtype)
         changed = replace(self, b=shift if self.b is None else self.b + shift)
         kept = ("temperature", "novelty")
         changed.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})

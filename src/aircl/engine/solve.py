@@ -1,9 +1,10 @@
-"""The closed-form ridge solution W = (G + gamma I)^-1 B, and solutions that are linear in the features."""
+"""The closed-form ridge solution W = (G + gamma I)^-1 B, and what a solution is to those who predict with it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -70,8 +71,41 @@ class RidgeFactor:
         return K
 
 
+class Solution:
+    """What a rule made of a state.
+
+    Examples
+    --------
+    A solution that scores by the counts of the classes, whatever the features are:
+
+    >>> import numpy as np
+    >>> from aircl.engine import Solution
+    >>> class Counts(Solution):
+    ...     def __init__(self, count):
+    ...         self.count = count
+    ...     def scorer(self, order):
+    ...         return lambda X: np.tile(self.count[order], (len(X), 1))
+    >>> score = Counts(np.array([5.0, 2.0, 9.0])).scorer(np.array([2, 0, 1]))
+    >>> score(np.zeros((2, 4))).tolist()
+    [[9.0, 5.0, 2.0], [9.0, 5.0, 2.0]]
+    """
+
+    def scorer(self, order: Array) -> Callable[[Array], Array]:
+        """Return the function from features (n, f) to scores (n, C) of the classes, in this order of their slots."""
+        raise NotImplementedError
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it has let go what a prediction may still need."""
+        return False
+
+    def released(self) -> Self:
+        """Return the same without what it holds of the state, which is one to predict with still."""
+        return self
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearSolution:
+class LinearSolution(Solution):
     """Weights for one state of the statistics.
 
     Attributes

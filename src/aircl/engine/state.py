@@ -75,7 +75,7 @@ class State:
     @classmethod
     def empty(cls, statistics: Statistics, **more: Any) -> State:
         """Return the state in which nothing was learned."""
-        return cls(statistics, more.pop("labels", Labels()), Waiting(statistics.space), **more)
+        return cls(statistics, more.pop("labels", Labels()), Waiting(), **more)
 
     @property
     def n_classes(self) -> int:
@@ -110,7 +110,7 @@ class State:
     def step(self) -> State:
         """Return the same, one step further: what was learned does not change, only where it is."""
         if self.batch is None:
-            return replace(self, batch=self.waiting.sorted(), waiting=Waiting(self.statistics.space))
+            return replace(self, batch=self.waiting.sorted(), waiting=Waiting())
         statistics = self.statistics.padded(self.n_classes)
         n = statistics.first_step(self.batch)
         rest = self.batch.classes(n) if n < len(self.batch.slots) else None
@@ -128,8 +128,7 @@ class State:
     def sealed(self) -> State:
         """Return the same without anything that is a raw row of a class of three or more samples."""
         state = self.absorbed()
-        waiting = Waiting(state.statistics.space)
-        return replace(state, statistics=state.statistics.sealed(), waiting=waiting)
+        return replace(state, statistics=state.statistics.sealed(), waiting=Waiting())
 
     # -- change --
     def learned(self, X: Array, labels: Array, weight: Array | None = None) -> State:
@@ -138,11 +137,12 @@ class State:
         known, slots = self.labels.with_slots(unique)
         self.statistics.check_update(slots)
         state = self.changed(new_gamma=False, labels=known)
-        if len(X) <= self.statistics.space.waiting_rows:
-            if len(state.waiting) + len(X) > self.statistics.space.waiting_rows:
+        space = self.statistics.space
+        if len(X) <= space.waiting_rows:
+            if len(state.waiting) + len(X) > space.waiting_rows:
                 state = state.absorbed()
-            return replace(state, waiting=state.waiting.added(X, slots[inverse], weight))
-        state, space = state.absorbed(), self.statistics.space
+            return replace(state, waiting=state.waiting.added(X, slots[inverse], weight, space))
+        state = state.absorbed()
         block, statistics = max(space.waiting_rows, BLOCK_BYTES // X[:1].nbytes), state.statistics
         for start in range(0, len(X), block):
             part = slice(start, start + block)
@@ -152,8 +152,8 @@ class State:
 
     def with_limits(self, **limits: int | None) -> State:
         """Return the same with another `memory_limit` or `default_limit`, see `Space`."""
-        statistics = self.statistics.in_space(replace(self.statistics.space, **limits))  # type: ignore[arg-type]
-        return replace(self, statistics=statistics, waiting=replace(self.waiting, space=statistics.space))
+        space = replace(self.statistics.space, **limits)  # type: ignore[arg-type]
+        return replace(self, statistics=self.statistics.in_space(space))
 
     def merged(self, other: State, *, check: bool = True) -> State:
         """Return the state after everything that another one has learned, which is sealed."""

@@ -73,8 +73,6 @@ class ByClass(Part):
     def taken(self, value: Array, slots: Array) -> Array:
         """Return some of the rows, zeros for -1."""
         backend, known = backend_of(value), slots >= 0
-        if known.all():
-            return backend.take(value, slots)
         rows = backend.zeros((len(slots), *value.shape[1:]), np.float64)
         rows[backend.index(np.flatnonzero(known))] = backend.take(value, slots[known])
         return rows
@@ -183,6 +181,7 @@ class Statistics:
     cannot_forget: ClassVar[str] = "this classifier cannot forget."
     cannot_merge: ClassVar[str | None] = None
     forgets_classes: ClassVar[bool] = False  # without their rows
+    weighs_scatter: ClassVar[bool] = False  # whether samples are in the pooled scatter by the weights of their classes
 
     space: Space
     count: Array = declare(ByClass("count", share=0))

@@ -1,4 +1,4 @@
-"""The kernels of `backend` for torch tensors, on the device they live on. The one file that imports torch.
+"""The kernels of `backend` for torch tensors, on the device they live on: the one file here that imports torch.
 
 Nothing here brings rows, sums or second moments to the CPU; what travels is one number per class or per row, and single
 numbers. A packed matrix has the same layout as in NumPy, so files are the same too.
@@ -18,38 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aircl.engine.backend import Array, NumpyBackend, packed_rectangle, packed_size
+from aircl.engine.backend import Array, NumpyBackend, packed_size
 
 _DTYPES: dict[np.dtype[Any], torch.dtype] = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 _NAMES = {ours: name for name, ours in _DTYPES.items()}
-
-
-def clean_rows(X: Tensor) -> Tensor:
-    """Return X as a finite 2-d float32 or float64 tensor without a gradient, or say what is wrong with it."""
-    if X.layout != torch.strided or X.is_quantized:
-        raise ValueError(f"X is a tensor of layout {X.layout}. Use a dense one: X.to_dense().")
-    if X.is_complex():
-        raise ValueError(f"Complex data not supported: X is a tensor of {X.dtype}.")
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead. Use X.reshape(1, -1) for a single "
-            "sample, X.reshape(-1, 1) for a single feature."
-        )
-    X = X.detach()
-    if X.dtype not in _NAMES:
-        X = X.float() if X.is_floating_point() else X.double()
-    if not bool(torch.isfinite(X).all()):
-        what = "NaN" if bool(torch.isnan(X).any()) else "infinity"
-        raise ValueError(f"Input X contains {what}.")
-    return X
-
-
-def small_to_numpy(values: Tensor) -> Array:
-    """Return labels or sample weights, one per row, as a NumPy array."""
-    values = values.detach()
-    if values.is_floating_point():
-        values = values.double()  # NumPy has no bfloat16
-    return values.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -119,9 +91,6 @@ class TorchBackend(NumpyBackend):
         return torch.cat(arrays)
 
     # -- numbers --
-    def multiply(self, A: Tensor, factor: float, out: Tensor) -> None:
-        torch.mul(A, factor, out=out)
-
     def clip(self, A: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
         return A.clamp_(low, high)
 
@@ -133,9 +102,6 @@ class TorchBackend(NumpyBackend):
 
     def log_softmax(self, A: Tensor) -> Tensor:
         return A.log_softmax(1)
-
-    def max_abs(self, A: Tensor) -> float:
-        return float(torch.linalg.vector_norm(A, torch.inf)) if A.numel() else 0.0
 
     # -- classes of rows --
     def class_sums(self, rows: Tensor, start: Array, weight: Array | None) -> Tensor:
@@ -205,10 +171,14 @@ class TorchBackend(NumpyBackend):
         return P
 
     def _parts(self, P: Tensor, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return views of A's blocks: A_11 and A_22, of which only the lower triangles are theirs, and A_21 between."""
-        rectangle: Any
-        rectangle, shift = packed_rectangle(P, n_features)  # type: ignore[arg-type]
-        c = rectangle.shape[1]
+        """Return views of A's blocks: A_11 and A_22, of which only the lower triangles are theirs, and A_21 between.
+
+        P is a rectangle of c columns. The lower triangle of the first c rows and columns of A starts at row `shift`,
+        followed by the other rows of these columns; the rest of A stands transposed in the upper triangle that starts
+        at column `1 - shift`.
+        """
+        c, shift = (n_features + 1) // 2, 1 - n_features % 2
+        rectangle = P.reshape(c, -1).T
         return rectangle[shift : c + shift], rectangle[c + shift :], rectangle[: n_features - c, 1 - shift :].T
 
     # -- factorisations --

@@ -23,16 +23,13 @@ def check_weighting(weighting: Weighting, scale: str) -> None:
     """Refuse a weighting or a scale that does not exist."""
     if scale not in SCALES:
         raise ValueError(f"scale={scale!r} is unknown. Choose one of {', '.join(map(repr, SCALES))}.")
-    if isinstance(weighting, Mapping) or callable(weighting):
-        return
-    if isinstance(weighting, str) and weighting in WEIGHTINGS:
-        return
-    if isinstance(weighting, Real) and not isinstance(weighting, bool) and np.isfinite(float(weighting)):
-        return
-    raise ValueError(
-        f"weighting={weighting!r} is unknown. Choose one of {', '.join(map(repr, WEIGHTINGS))}, a finite number "
-        "beta for count**-beta, a mapping from label to weight, or a callable from counts to weights."
-    )
+    is_name = isinstance(weighting, str) and weighting in WEIGHTINGS
+    is_power = isinstance(weighting, Real) and not isinstance(weighting, bool) and np.isfinite(float(weighting))
+    if not (is_name or is_power or isinstance(weighting, Mapping) or callable(weighting)):
+        raise ValueError(
+            f"weighting={weighting!r} is unknown. Choose one of {', '.join(map(repr, WEIGHTINGS))}, a finite number "
+            "beta for count**-beta, a mapping from label to weight, or a callable from counts to weights."
+        )
 
 
 def missing_weights(weighting: Weighting, labels: Array) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Validation of tensors, as scikit-learn validates arrays. torch is imported only once there is one."""
+"""Validation of tensors, as scikit-learn validates arrays; torch is not imported for it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from aircl.engine.backend import Array, backend_of, is_tensor
 
 def check_tensor(estimator: Any, X: Any, *, reset: bool, min_samples: int = 0) -> Any:
     """Return X as a finite (n, d) tensor of floats for an estimator; `reset` settles its `n_features_in_`."""
-    from aircl.engine.torch_backend import clean_rows
-
-    X = clean_rows(X)
+    X = _clean_rows(X)
     n, d = X.shape
     if n < min_samples or d < 1:
         raise ValueError(
@@ -31,24 +29,41 @@ def check_tensor(estimator: Any, X: Any, *, reset: bool, min_samples: int = 0) -
 
 def check_expanded(expansion: Any, features: Any, X: Any) -> Any:
     """Return what an expansion made of a tensor X as a tensor of floats, or say that it left X's device."""
-    from aircl.engine.torch_backend import clean_rows
-
     if not is_tensor(features) or features.device != X.device:
         raise ValueError(
             f"the expansion {type(expansion).__name__} turned a tensor on {X.device} into something else "
             f"({type(features).__name__}). Use one of aircl's own, one that keeps tensors, or NumPy arrays."
         )
-    return clean_rows(features)
+    return _clean_rows(features)
+
+
+def _clean_rows(X: Any) -> Any:
+    """Return X as a finite 2-d float32 or float64 tensor without a gradient, or say what is wrong with it."""
+    if str(X.layout) != "torch.strided" or X.is_quantized:
+        raise ValueError(f"X is a tensor of layout {X.layout}. Use a dense one: X.to_dense().")
+    if X.is_complex():
+        raise ValueError(f"Complex data not supported: X is a tensor of {X.dtype}.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead. Use X.reshape(1, -1) for a single "
+            "sample, X.reshape(-1, 1) for a single feature."
+        )
+    X = X.detach()
+    if str(X.dtype) not in ("torch.float64", "torch.float32"):
+        X = X.float() if X.is_floating_point() else X.double()
+    if not bool(X.isfinite().all()):
+        what = "NaN" if bool(X.isnan().any()) else "infinity"
+        raise ValueError(f"Input X contains {what}.")
+    return X
 
 
 def on_cpu(values: Any) -> Any:
     """Return labels or sample weights that come as a tensor as a NumPy array; other things as they are."""
     if not is_tensor(values):
         return values
-    from aircl.engine.torch_backend import small_to_numpy
-
-    array: Array = small_to_numpy(values)
-    return array
+    values = values.detach()
+    # NumPy has no bfloat16.
+    return (values.double() if values.is_floating_point() else values).cpu().numpy()
 
 
 def fitted_like(A: Array, X: Any) -> Array:
