@@ -89,6 +89,23 @@ def test_air_is_algorithm_2_after_every_phase(long_tailed):
         assert_close(clf.coef_, W[:, seen].T)
 
 
+def test_pooled_air_is_algorithm_1_after_every_phase(long_tailed):
+    """One pair of sums for all closed phases, each beginning at zero; pi at the mean 1 over the classes so far."""
+    X, y, _ = long_tailed
+    gamma, f = 0.3, X.shape[1]
+    A, C, shares = np.zeros((f, f)), np.zeros((f, 0)), []
+    clf = AIRClassifier(gamma, store="pooled", **PAPER)
+    for phase, rows in zip(PHASES, one_phase_after_the_other(y), strict=True):
+        clf.partial_fit(X[rows], y[rows]).end_phase()
+        for label in [label for label in phase if np.any(y == label)]:
+            own = X[y == label]
+            shares.append(1 / len(own))
+            A = A + own.T @ own / len(own)
+            C = np.hstack([C, own.sum(axis=0)[:, None] / len(own)])
+        scale = 1 / np.mean(shares)
+        assert_close(clf.coef_, (np.linalg.inv(scale * A + gamma * np.eye(f)) @ (scale * C)).T)
+
+
 # -- ACIL, GACL --
 @pytest.mark.parametrize("classifier", [partial(ACILClassifier, **PAPER), RecursiveACILClassifier])
 def test_acil_is_the_authors_recursion(digits, classifier):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aircl.methods import IncompatibleError, Setup, create_method, list_methods, resolve_options
+from aircl.methods import METHODS, IncompatibleError, Setup, create_method, list_methods, resolve_options
+from aircl.methods.registry import ABSENT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 HEADED = re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGE, re.MULTILINE)
@@ -78,3 +79,12 @@ def test_methods_without_such_a_paragraph_are_the_same_online():
     for method in list_methods():
         if "**Online.**" not in SECTIONS[method]:
             assert resolve_options(method, {}, online=True) == resolve_options(method, {}, online=False)
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_systems_that_are_not_here_are_named_with_the_reason(name):
+    (section,) = re.findall(r"^## Systems that are not here\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    assert name in [found.lower() for found in re.findall(r"\*\*([\w-]+)\*\*", section)]
+    for spelled in (name, name.upper()):
+        with pytest.raises(ValueError, match=f"'{spelled}' is not here: {ABSENT[name]}"):
+            METHODS[spelled]

@@ -8,6 +8,11 @@ torch = pytest.importorskip("torch")
 from aircl.methods.gradient import Adaptor, virtual_loss  # noqa: E402
 
 
+def softmax(z):
+    p = np.exp(z - z.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
 def test_the_gradient_of_the_adaptor_is_that_of_finite_differences():
     generator = torch.Generator().manual_seed(0)
     adaptor = Adaptor(generator)
@@ -34,10 +39,6 @@ def test_the_gradient_of_the_adaptor_is_that_of_finite_differences():
         )
         W, b, A, B = (part.numpy() for part in (*head, X, judges))
 
-        def softmax(z):
-            p = np.exp(z - z.max(1, keepdims=True))
-            return p / p.sum(1, keepdims=True)
-
         z = A @ W.T + b
         r = np.maximum(softmax(z) @ V + v, 0) @ U.T + u
         errors = (softmax(z + r) - np.eye(5)[columns]) * weights.numpy()[:, None]
@@ -56,21 +57,31 @@ def test_the_gradient_of_the_adaptor_is_that_of_finite_differences():
             assert gradient[place].item() == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-7)
 
 
-def test_frozen_at_zero_it_is_er_with_two_means(digits, make):
+@pytest.mark.parametrize("size", [0.0, 0.3])
+def test_a_step_is_two_mean_losses_of_shifted_logits(size, digits, make):
+    """CE(z + r) with a constant r = U relu(V p + v) + u, p the softmax of z; frozen at zero it is ER with two means."""
     options = {"memory": 30, "replay": 9, "online": True, "updates": 1, "optimiser": "sgd", "learning_rate": 0.1}
     method = make("cba", adaptor_rate=0.0, momentum=0.0, **options)
     method.learn(digits.features[:40], digits.labels[:40])
+    adaptor, generator = method.adaptor, torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in (adaptor.outer, adaptor.outer_bias):
+            parameter.copy_(size * torch.randn(parameter.shape, generator=generator))
     steps, loss = [], method.loss
     method.loss = lambda batch: steps.append(batch) or loss(batch)
     W, b = (p.detach().double().numpy().copy() for p in method.student.head.parameters())
+    V, v, U, u = (
+        p.detach().double().numpy() for p in (adaptor.inner, adaptor.inner_bias, adaptor.outer, adaptor.outer_bias)
+    )
     method.learn(digits.features[40:56], digits.labels[40:56])
     X = steps[0]["inputs"].double().numpy()
     z = X @ W.T + b
-    p = np.exp(z - z.max(1, keepdims=True))
-    errors = p / p.sum(1, keepdims=True) - (steps[0]["labels"].numpy()[:, None] == method.student.head.classes)
+    r = np.maximum(softmax(z) @ V + v, 0) @ U.T + u
+    errors = softmax(z + r) - (steps[0]["labels"].numpy()[:, None] == method.student.head.classes)
     errors[:16] /= 16
     errors[16:] /= 9
     np.testing.assert_allclose(method.student.head.weight.detach(), W - 0.1 * errors.T @ X, atol=1e-6)
+    assert (np.abs(r).max() > 0.1) == (size > 0)
 
 
 def test_a_constant_shift_by_the_prior_is_las_but_for_the_two_means(digits, make):

@@ -296,10 +296,14 @@ def test_the_rate_of_coda_prompt_is_the_cosine_of_its_code(make, vit):
 
 
 # -- MVP --
-@pytest.mark.parametrize("keys", ["published", "contrastive"])
-def test_mvp(keys, prepared):
-    """Mask, focus and keys; gradients of samples by a backward pass each, as in public code."""
-    method, rows = prepared("mvp", online=True, pool=6, keys=keys)
+@pytest.mark.parametrize(("name", "keys"), [("mvp", "published"), ("mvp", "contrastive"), ("mvp-r", "published")])
+def test_mvp(name, keys, prepared):
+    """Mask, focus and keys; gradients of samples by a backward pass each, as in public code. MVP-R: memory rows too."""
+    method, rows = prepared(name, online=True, pool=6, keys=keys)
+    if name == "mvp-r":
+        rows = method.accompany(rows)
+        assert (rows["slot"] >= 0).tolist() == [False] * 9 + [True] * 24
+    n = len(rows["labels"])
     images, w = images_and_weights(method, rows)
     experts, general, mask = method.prompts.experts, method.prompts.general, method.mask.mask
     head, columns = method.student.head, columns_of(method, rows)
@@ -313,7 +317,7 @@ def test_mvp(keys, prepared):
     mass = experts.usage.clone() + 1
     assert mass.max() > 10
     chosen = (distance * mass).argmin(1)
-    extras = {i: general[i, 0].expand(9, -1, -1) for i in (0, 1)}
+    extras = {i: general[i, 0].expand(n, -1, -1) for i in (0, 1)}
     extras |= {i: experts.prompts[chosen, i - 2, 0] for i in (2, 3, 4)}
     features = see(w, x, extras=extras)[:, 0]
     factors = 2 * torch.sigmoid(mask[:, chosen].T)
@@ -321,7 +325,7 @@ def test_mvp(keys, prepared):
     W = head.weight.detach().clone().requires_grad_()
     plain = (features.detach() @ W.T + head.bias.detach()) * factors.detach()
     losses = cross_entropy(plain, columns, reduction="none")
-    own = torch.stack([torch.autograd.grad(losses[i], W, retain_graph=True)[0][columns[i]] for i in range(9)])
+    own = torch.stack([torch.autograd.grad(losses[i], W, retain_graph=True)[0][columns[i]] for i in range(n)])
     batch = torch.autograd.grad(losses.mean(), W)[0][columns]
     ignored = 1 - cosine_similarity(own, batch, dim=1)
     assert ignored.max() > 0.1  # they do differ

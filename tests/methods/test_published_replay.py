@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from aircl.methods.gradient import BalancedMemory, Optimiser, PhaseFisher, Reservoir, StepFisher, distillation_loss  # noqa: E402
+from aircl.methods.gradient.rehearsal import Rehearsal  # noqa: E402
 from aircl.methods.rm import rate_share  # noqa: E402
 
 
@@ -123,8 +124,11 @@ def test_exemplars_are_those_of_algorithm_4_and_the_nearest_mean_predicts(digits
 
 
 # -- steps --
-def test_a_step_of_er_is_sgd_on_batch_and_memory_alike(digits, make):
-    method = make("er", memory=20, replay=5, epochs=1, learning_rate=0.1, momentum=0.5)
+@pytest.mark.parametrize("name", ["er", "rm", "prs", "gss", "cimbl"])
+def test_a_step_of_er_is_sgd_on_batch_and_memory_alike(name, digits, make):
+    """So it is of the methods that are ER with another memory, or another prediction."""
+    alone = {"memory_epochs": 0} if name == "rm" else {}
+    method = make(name, memory=20, replay=5, epochs=1, learning_rate=0.1, momentum=0.5, **alone)
     first, second, *_ = digits.stream(5).phases
     digits.teach(method, first, at_most=40)
     held = {row.tobytes() for row in method.memory.rows["inputs"].numpy()}
@@ -166,6 +170,17 @@ def test_the_fisher_information_of_ewc_is_averaged_over_steps(average, digits, m
         importance = method.anchor.importance["head.weight"].numpy()
         np.testing.assert_allclose(importance, fisher, rtol=1e-4, atol=1e-6 * fisher.max())
         np.testing.assert_array_equal(method.anchor.place["head.weight"], method.student.head.weight.detach())
+
+
+def test_without_replay_it_is_ewc_but_for_the_fisher_information(digits, make, monkeypatch):
+    monkeypatch.setattr(Rehearsal, "n_replayed", 0)
+    one = make("ewc++", epochs=2, learning_rate=0.05, penalty=30.0)
+    other = make("ewc", epochs=2, learning_rate=0.05, penalty=60.0)  # half of it weighs F
+    other.anchor, other.absorb = StepFisher(0.5), lambda rows: None
+    for phase in digits.stream(5).phases[:2]:
+        for method in (one, other):
+            digits.teach(method, phase, at_most=48)
+    torch.testing.assert_close(one.student.head.weight, other.student.head.weight, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [StepFisher, PhaseFisher])

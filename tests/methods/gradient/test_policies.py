@@ -185,6 +185,35 @@ def test_prs_takes_and_evicts_with_the_published_probabilities():
     assert np.mean([slot < 13 for slot in slots]) == pytest.approx(softmax[0] / softmax.sum(), abs=0.003)
 
 
+@pytest.mark.parametrize("rho", [0.0, -0.5])
+def test_prs_is_the_published_algorithm(rho):
+    """Sample by sample, with lists: another program for the same draws."""
+    labels = np.random.default_rng(2).choice(5, 300, p=[0.55, 0.25, 0.12, 0.06, 0.02])
+    memory = fed(PartitioningReservoir(22, rho), labels, batch=13)
+    generator, slots, seen = torch.Generator().manual_seed(0), [], [0] * 5
+    for start in range(0, 300, 13):
+        part = labels[start : start + 13]
+        for i, draws in enumerate(torch.rand(len(part), 3, generator=generator, dtype=torch.float64).tolist(), start):
+            c, counts = labels[i], list(seen)
+            seen[c] += 1
+            if len(slots) < 22:
+                slots.append(i)
+                continue
+            if not counts[c]:  # the first of its class: its target is that of one sample
+                counts[c] = 1
+            shares = np.array([n**rho if n else 0.0 for n in counts])
+            shares /= shares.sum()
+            if seen[c] > 1 and draws[0] >= min(1, 22 * shares[c] / counts[c]):
+                continue
+            sizes = np.array([sum(labels[j] == k for j in slots) for k in range(5)])
+            chances = np.where(sizes > 0, np.exp(sizes - shares * sizes.sum()), 0.0)
+            k = int(np.flatnonzero(draws[1] * chances.sum() < chances.cumsum())[0])
+            of_k = [s for s, j in enumerate(slots) if labels[j] == k]
+            slots[of_k[int(draws[2] * len(of_k))]] = i
+    assert held(memory).tolist() == slots
+    assert len(set(labels[slots])) == 5
+
+
 # -- CLIB --
 def test_clib_keeps_classes_balanced_and_drops_the_least_important():
     for number, (labels, size) in enumerate(random_streams(60, seed=2)):
