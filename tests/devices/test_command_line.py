@@ -65,5 +65,7 @@ def test_a_run_and_its_configuration(network, tmp_path):
     call("run", config, "-o", tmp_path / "done")
     about = json.loads((tmp_path / "done" / "run.json").read_text())
     assert about["config"]["experiments"][0]["device"] == "cpu"
+    searched = ["tune", "er", "--dataset", "digits", "--scenario", "cil,phases=2", "--trials", 1, "--device", "gpu"]
+    assert "device='gpu' is none" in call(*searched, "-o", tmp_path / "tuned.toml", code=1).output
     # A run may go on elsewhere.
     call("run", "--resume", tmp_path / "failed", "--device", "cpu")

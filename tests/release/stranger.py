@@ -24,7 +24,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SERVE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 CORE = """
 import sys
-from importlib.metadata import requires
+from importlib.metadata import files, requires
 from importlib.util import find_spec
 import aircl
 assert aircl.__file__.startswith(sys.prefix), f"not the installed one: {aircl.__file__}"
@@ -32,6 +32,9 @@ needs = [need for need in requires("aircl") if "extra ==" not in need]
 assert needs, "the wheel names no dependencies"
 assert not [need for need in needs if need.startswith("torch")], needs
 assert find_spec("torch") is None, "aircl alone must not install torch"
+kept = [str(path) for path in files("aircl") if not str(path).startswith("..")]  # .. is where the command is
+assert not [path for path in kept if not path.startswith(("aircl/", "aircl-"))], kept
+assert {"aircl/py.typed", f"aircl-{aircl.__version__}.dist-info/licenses/LICENSE"} <= set(kept), kept
 """
 
 

@@ -20,10 +20,13 @@ WORKFLOWS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".g
 
 
 def test_there_is_one_version():
-    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    released = re.findall(r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$", CHANGELOG, re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    cited = re.search(r"^version: (\S+)\ndate-released: (\S+)$", citation, re.MULTILINE)
+    releases = re.findall(r"^## \[([\d.]+)\] - (\d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
+    released = [version for version, _ in releases]
     assert cited is not None
-    assert PROJECT["version"] == aircl.__version__ == cited[1] == released[0]
+    assert cited.groups() == releases[0]
+    assert PROJECT["version"] == aircl.__version__ == released[0]
     assert released == sorted(released, key=lambda version: [*map(int, version.split("."))], reverse=True)
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     shown = {version for page in pages for version in re.findall(r"by aircl (\d[\d.]*\d)", page.read_text("utf-8"))}

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import torch
 
 VARIABLE = "AIRCL_DEVICE"
+# Where samples, random numbers and what is kept between batches are, whatever the device.
+HOST = torch.device("cpu")
 
 
 def choose_device(name: str | torch.device | None = None) -> torch.device:

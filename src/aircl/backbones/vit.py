@@ -119,8 +119,8 @@ class VisionTransformer(nn.Module):
 
     Notes
     -----
-    Prompts come in at two doors, both of them differentiable: as tokens, put between what `embed` returned by
-    `insert`, or as keys and values of chosen blocks, ``prefixes`` of `forward_tokens`. `blocks` and `norm` are there
+    Prompts enter in two ways, both of them differentiable: as tokens, which `insert` puts between those that `embed`
+    returned, or as keys and values of chosen blocks, ``prefixes`` of `forward_tokens`. `blocks` and `norm` are there
     for whatever goes beyond.
 
     References

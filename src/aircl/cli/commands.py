@@ -71,7 +71,7 @@ def _aircl(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Classifiers learned from files of embeddings: exactly, in one pass, rare classes heard as much as frequent ones.
+    """Classifiers learned from files of embeddings: exactly, in one pass, with equal weight for rare classes.
 
     Results go to stdout, messages to stderr. Exit codes: 0 done, 1 a problem with data, files or a model, 2 wrong
     usage, 70 a fault of aircl.

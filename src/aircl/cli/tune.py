@@ -11,7 +11,7 @@ import typer
 
 from aircl.cli.check_method import as_option
 from aircl.cli.console import print_json, reports_problems, say
-from aircl.cli.options import CacheDirectory, DataDirectory, Json, Quiet
+from aircl.cli.options import CacheDirectory, DataDirectory, Device, Json, Quiet
 from aircl.storage.writing import check_output, check_own, write_text
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def tune(
             show_default="tuned.toml",
         ),
     ] = None,
+    device: Device = None,
     cache: CacheDirectory = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -83,7 +84,7 @@ def tune(
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(
-        dataset, backbone, name, options, (order,), names, parse_seeds(seeds), buffer=buffer or None
+        dataset, backbone, name, options, (order,), names, parse_seeds(seeds), buffer=buffer or None, device=device
     )
     runner = Runner(RunConfig(output.stem, (experiment,)), RunDirectory(output.parent), data=data, cache=cache)
     # All are checked before the first search, which may take long.

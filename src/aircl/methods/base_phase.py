@@ -76,7 +76,9 @@ class BasePhaseMethod(AnalyticMethod):
             return
         pixels = self.views.tensor(inputs)
         if self.trunk is None:
-            self._phase.append({"inputs": pixels, "labels": torch.tensor(np.asarray(labels, np.int64), device="cpu")})
+            self._phase.append(
+                {"inputs": pixels, "labels": torch.tensor(np.asarray(labels, np.int64), device=gradient.HOST)}
+            )
         else:
             super().learn(self.features(gradient.to_array(pixels)), labels)
 
@@ -98,7 +100,7 @@ class BasePhaseMethod(AnalyticMethod):
         with torch.inference_mode():
             parts = [
                 gradient.to_array(self.trunk(send(self.views.plain(part), self.network.device)))
-                for part in gradient.pieces(torch.tensor(pixels, device="cpu"), IMAGES_AT_A_TIME)
+                for part in gradient.pieces(torch.tensor(pixels, device=gradient.HOST), IMAGES_AT_A_TIME)
             ]
         return np.concatenate(parts) if parts else np.zeros((0, self.setup.n_features), np.float32)
 

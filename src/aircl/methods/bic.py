@@ -153,7 +153,7 @@ class BiasCorrection(PhaseWise, ExemplarReplay):
         import torch
 
         there = gradient.by_class(self.held_out)
-        apart = [torch.zeros(0, dtype=torch.int64, device="cpu")]
+        apart = [torch.zeros(0, dtype=torch.int64, device=gradient.HOST)]
         for label, places in gradient.by_class(rows).items():
             n = min(self._quota - (len(there[label]) if label in there else 0), len(places) - 1)
             apart.append(places[torch.randperm(len(places), generator=self.generator)[: max(n, 0)]])
@@ -220,6 +220,6 @@ def fit_pair(logits: Floats, columns: Floats, n_old: int, l2: float) -> tuple[fl
 def _without(rows: Rows, places: torch.Tensor) -> Rows:
     import torch
 
-    stays = torch.ones(gradient.count(rows), dtype=torch.bool, device="cpu")
+    stays = torch.ones(gradient.count(rows), dtype=torch.bool, device=gradient.HOST)
     stays[places] = False
     return gradient.take(rows, torch.nonzero(stays).flatten())

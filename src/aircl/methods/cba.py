@@ -96,7 +96,7 @@ class ContinualBiasAdaptor(Rehearsal):
 
         weights, judge = self._weigh(batch), self.drawn()
         n = gradient.count(batch)
-        weights = torch.full((n,), 1 / n, device="cpu") if weights is None else weights
+        weights = torch.full((n,), 1 / n, device=gradient.HOST) if weights is None else weights
         with torch.no_grad():
             features, judges = (self.look(rows)[0] for rows in (batch, judge))
         columns = self.student.head.columns

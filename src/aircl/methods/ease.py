@@ -114,13 +114,13 @@ class Ease(PhaseWise):
         import torch
 
         n_classes, n_blocks = len(self.student.head.classes), len(self.adapted)
-        means = torch.zeros(n_classes, n_blocks, self.setup.n_features, device="cpu")
-        counts = torch.zeros(n_classes, n_blocks, device="cpu")
+        means = torch.zeros(n_classes, n_blocks, self.setup.n_features, device=gradient.HOST)
+        counts = torch.zeros(n_classes, n_blocks, device=gradient.HOST)
         means[: len(self.means), : self.means.shape[1]] = self.means
         counts[: len(self.counts), : self.counts.shape[1]] = self.counts
-        self.home = torch.cat([self.home, torch.full((self.n_new,), n_blocks - 1, device="cpu")])
+        self.home = torch.cat([self.home, torch.full((self.n_new,), n_blocks - 1, device=gradient.HOST)])
         features = torch.from_numpy(self.features(gradient.to_array(rows["inputs"])))
-        columns = gradient.send(self.student.head.columns(rows["labels"]), torch.device("cpu"))
+        columns = gradient.send(self.student.head.columns(rows["labels"]), gradient.HOST)
         for column in sorted(set(columns.tolist())):
             blocks = slice(0 if column >= self.n_old else n_blocks - 1, n_blocks)
             own = features[columns == column, blocks]

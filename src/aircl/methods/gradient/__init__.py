@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aircl.lazy import on_demand
 
 if TYPE_CHECKING:
-    from aircl.backbones.device import send, to_array
+    from aircl.backbones.device import HOST, send, to_array
     from aircl.methods.gradient.adaptor import Adaptor, virtual_loss
     from aircl.methods.gradient.anchor import Anchor, MeanFisher, PhaseFisher, StepFisher
     from aircl.methods.gradient.augmentation import cut_mix, rand_augment, random_crops
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aircl.methods.gradient.views import FeatureViews, ImageViews
 
 __all__ = [
+    "HOST",
     "Adaptor",
     "Anchor",
     "BalancedMemory",
@@ -92,7 +93,7 @@ __getattr__ = on_demand(
         "exemplars": "Exemplars",
         "views": "FeatureViews ImageViews",
         "head": "CosineHead GrowingHead mask_logits",
-        "state": "send sent_to to_array",
+        "state": "HOST send sent_to to_array",
         "paths": "PathIntegral RiemannianWalk",
         "policies": "make_memory",
         "prior": "LabelWindow log_prior",

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy, linear, normalize
 from torch.utils.hooks import RemovableHandle
 
 from aircl.backbones.backbone import Backbone
-from aircl.backbones.device import send
+from aircl.backbones.device import HOST, send
 from aircl.backbones.network import Network
 from aircl.backbones.vit import VisionTransformer
 from aircl.methods.gradient.options import Augment
@@ -124,7 +124,7 @@ class AdaptedViT(nn.Module):
         one, pixels = next(self.parameters()), rows["inputs"]
         device = one.device
         classes, codes = torch.unique(rows["labels"], return_inverse=True)
-        head = torch.empty(len(classes), self.vit.width, dtype=one.dtype, device="cpu")  # drawn where the generator is
+        head = torch.empty(len(classes), self.vit.width, dtype=one.dtype, device=HOST)  # drawn where the generator is
         nn.init.uniform_(head, -(self.vit.width**-0.5), self.vit.width**-0.5, generator=generator)
         head = nn.Parameter(send(head, device))
         scale = nn.Parameter(torch.ones((), device=device))

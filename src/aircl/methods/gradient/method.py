@@ -160,7 +160,10 @@ class GradientMethod(Stateful, Method):
         """Return a batch as tensors of its own."""
         import torch
 
-        return {"inputs": self.views.tensor(inputs), "labels": torch.tensor(np.asarray(labels, np.int64), device="cpu")}
+        return {
+            "inputs": self.views.tensor(inputs),
+            "labels": torch.tensor(np.asarray(labels, np.int64), device=gradient.HOST),
+        }
 
     def meet(self, rows: Rows) -> None:
         """Make room for classes that are new."""
@@ -264,7 +267,7 @@ class GradientMethod(Stateful, Method):
 
         size = FEATURES_AT_A_TIME if encoded.ndim == 2 else IMAGES_AT_A_TIME
         with torch.inference_mode():
-            rows = torch.tensor(encoded, device="cpu")
+            rows = torch.tensor(encoded, device=gradient.HOST)
             parts = [gradient.to_array(network(self.views.plain(part))) for part in gradient.pieces(rows, size)]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 

@@ -8,6 +8,7 @@ from math import inf, log
 
 import torch
 
+from aircl.backbones.device import HOST
 from aircl.methods.gradient.stateful import Stateful
 
 Counts = Mapping[int, float]
@@ -36,7 +37,7 @@ def log_prior(counts: Counts, classes: Sequence[int]) -> torch.Tensor:
     """
     total = sum(counts.get(label, 0.0) for label in classes)
     logs = [log(counts[label] / total) if counts.get(label) else -inf for label in classes]
-    return torch.tensor(logs, device="cpu")
+    return torch.tensor(logs, device=HOST)
 
 
 class LabelWindow(Stateful):

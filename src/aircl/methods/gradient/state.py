@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from aircl.backbones.device import send, to_array
+from aircl.backbones.device import HOST, send, to_array
 
-__all__ = ["read_state", "send", "sent_to", "to_array", "write_state"]
+__all__ = ["HOST", "read_state", "send", "sent_to", "to_array", "write_state"]
 
 TENSORS, OTHERS = "tensors.safetensors", "state.json"
 # In the JSON file, a mapping with one of these keys alone stands for the tensor or the array of that name, for pairs of
@@ -56,7 +56,7 @@ def _without_tensors(value: Any, place: str, tensors: dict[str, torch.Tensor]) -
         return {ARRAY: _without_tensors(torch.from_numpy(value), place, tensors)[TENSOR]}
     if isinstance(value, torch.Tensor):
         # A copy of its own: safetensors refuses tensors that share their memory.
-        tensors[place] = send(value.detach().clone().contiguous(), torch.device("cpu"))
+        tensors[place] = send(value.detach().clone().contiguous(), HOST)
         return {TENSOR: place}
     if isinstance(value, set):
         return {MEMBERS: sorted(value)}

@@ -109,7 +109,7 @@ class PromptMethod(GradientMethod):
         with torch.inference_mode():
             for start in range(0, len(encoded), size):
                 part = encoded[start : start + size]
-                rows = {name: torch.tensor(part[name], device="cpu") for name in part.dtype.names}
+                rows = {name: torch.tensor(part[name], device=gradient.HOST) for name in part.dtype.names}
                 parts.append(gradient.to_array(self.look(rows)[1]))
         return np.concatenate(parts)
 

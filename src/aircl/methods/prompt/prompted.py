@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from aircl.backbones.device import send
+from aircl.backbones.device import HOST, send
 from aircl.backbones.vit import Block, Prefix, VisionTransformer, insert
 from aircl.methods.gradient.student import Student
 
@@ -111,4 +111,4 @@ def through_block(block: Block, prompts: torch.Tensor) -> Prefix:
 
 def draw_prompts(*shape: int, generator: torch.Generator) -> nn.Parameter:
     """Return a parameter drawn uniformly from -1 to 1."""
-    return nn.Parameter(torch.empty(shape, device="cpu").uniform_(-1, 1, generator=generator))
+    return nn.Parameter(torch.empty(shape, device=HOST).uniform_(-1, 1, generator=generator))
