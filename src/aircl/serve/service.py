@@ -104,7 +104,7 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return how it is, without anything that was learned."""
         writer = self.writer
-        problem = None if writer is None else writer.problem
+        problem = None if writer is None else writer.durable.problem
         return {
             "status": "ok" if problem is None else "degraded",
             "problem": problem,
@@ -142,15 +142,15 @@ class WritingService(Service):
     @property
     def catalogue(self) -> Catalogue:
         """The versions that there are."""
-        return self._writer.catalogue
+        return self._writer.durable.catalogue
 
     def moment(self) -> Moment:
         """Return the model as it is now."""
-        return self._writer.moment
+        return self._writer.durable.moment
 
     def publish(self, moment: Moment, solved: Solved | None) -> None:
         """Have predictions use another solution, unless what it is made of may still be taken back."""
-        if moment.model is self._writer.model and self._writer.settled:
+        if moment.model is self._writer.model and self._writer.durable.settled:
             super().publish(moment, solved)
 
     def _predict_first(self, change: Change) -> None:

@@ -87,10 +87,10 @@ class Watch:
             "classes": len(model.classes_) if model.__sklearn_is_fitted__() else 0,
             "features": getattr(model, "n_features_in_", None),
             "ids": _takes_ids(model),
-            "problem": None if writer is None else writer.problem,
+            "problem": None if writer is None else writer.durable.problem,
             "checkpoint": service.catalogue.current.version,
             "last_learned": (None if writer is None else writer.recent.last_learned) or service.catalogue.last_learned,
-            "undo": None if writer is None else writer.undo.version,
+            "undo": None if writer is None else writer.durable.undo.version,
             "changes": [] if writer is None else writer.recent.listed(),
         }
 
