@@ -85,9 +85,10 @@ class DurableModel:
     def keep_up(self, *, ending: bool) -> bool:
         """Do what is due, or will be if this is the end, and tell whether the model was read from the disk again."""
         due = self._due is not None and (ending or time.monotonic() >= self._due)
-        if self.journal is None and due:
-            self.recover()
-            return True
+        if self.journal is None:  # a model that may have what was turned away is not made a version
+            if due:
+                self.recover()
+            return due
         if due or self.uncheckpointed >= self._settings.checkpoint_rows:
             self.checkpoint()
         return False
@@ -145,14 +146,19 @@ class DurableModel:
             return
         self.catalogue, self._due, self.uncheckpointed, self.problem = catalogue, None, 0, None
         self._changed.clear()
+        self._tidy()
+        LOG.info("checkpoint", extra={"fields": {"version": version.version, "reason": version.reason}})
+
+    def _tidy(self) -> None:
+        """Erase what the journal has of changes that are in a version, and remove versions that are not kept."""
+        catalogue = self.catalogue
         if self.journal is not None:
             try:
                 oldest = catalogue.versions[0].version
-                self.journal.erase(version.version, keep_keys=self._settings.keep_keys, oldest=oldest)
-            except StorageError as error:  # the version counts; what is in it is erased with the next one
+                self.journal.erase(catalogue.current.version, keep_keys=self._settings.keep_keys, oldest=oldest)
+            except StorageError as error:  # the version counts; what is in it is erased when the disk is read again
                 self.fail(error)
         self._directory.remove_unlisted(catalogue)
-        LOG.info("checkpoint", extra={"fields": {"version": version.version, "reason": version.reason}})
 
     def fail(self, error: BaseException) -> None:
         """Trust nothing but the disk from here on: the next change begins by reading it."""
@@ -201,6 +207,7 @@ class DurableModel:
         self.journal, self.uncheckpointed, self._changed, self.problem = journal, rows, changed, None
         self._due = time.monotonic() + settings.checkpoint_seconds if self.has_in_journal(version) else None
         LOG.info("recovered", extra={"fields": {"version": version, "replayed_rows": rows}})
+        self._tidy()  # it may have been killed before it did
 
 
 def _told(error: BaseException) -> str:

@@ -46,7 +46,8 @@ class Writer:
     directory : Directory
     settings : Settings
     before : callable
-        Takes the change before it is made: who predicts first and learns then, does so here.
+        Takes the change before it is made, and returns what is called if all rows of it were: who predicts first and
+        learns then, does so here.
     after : callable
         Called after every group of changes.
 
@@ -58,7 +59,11 @@ class Writer:
     """
 
     def __init__(
-        self, directory: Directory, settings: Settings, before: Callable[[Change], None], after: Callable[[], None]
+        self,
+        directory: Directory,
+        settings: Settings,
+        before: Callable[[Change], Callable[[], None]],
+        after: Callable[[], None],
     ) -> None:
         self._directory, self._settings, self._before, self._after = directory, settings, before, after
         self._queue: queue.Queue[Job | None] = queue.Queue(maxsize=settings.max_waiting)
@@ -135,6 +140,7 @@ class Writer:
                 durable.recover()
         except (OSError, ValueError) as error:
             durable.fail(error)
+        if durable.journal is None:
             for job in group:
                 job.settle(self._not_now())
             return
@@ -146,7 +152,7 @@ class Writer:
                 continue
             self._make_together(waiting, by_checkpoint=usual)
             waiting = []
-            if job.kind == "rollback" and durable.uncheckpointed:
+            if job.kind == "rollback" and durable.uncheckpointed and durable.journal is not None:
                 durable.checkpoint(spare=1)  # what a rollback leaves can be rolled back to as well
             if job.kind == "undo":
                 self._take_back(job)
@@ -285,8 +291,10 @@ class Writer:
         before = None if job.purge else Before.of(model, job.n_rows)
         try:
             if job.change is not None:
-                self._before(job.change)
+                was_made = self._before(job.change)
                 n_rows = job.change.apply(model)
+                if n_rows == job.change.n_rows:  # which of them were skipped is not known
+                    was_made()
             else:
                 known = class_rows(model)
                 if job.file is not None:
