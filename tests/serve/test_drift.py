@@ -129,3 +129,15 @@ def test_a_version_says_what_was_changed(place, local):
         *_, last = service.http.get("/versions").json()["versions"]
         assert set(last) == {"version", "made", "reason", "rows", "classes", "changed"}
         assert (last["changed"], last["rows"], last["classes"]) == ({"learn": 3}, 8.0, 3)
+
+
+def test_rows_that_are_asked_for_again_count_once(calibrated, local, monkeypatch):
+    monkeypatch.setattr(drift, "SAMPLE_SECONDS", 0.0)
+    X, y = rows(90, 0)
+    with local(calibrated) as service:
+        service.learn(X, y)
+        service.wait()
+        for options in ({"novelty": 0.01}, {}):
+            assert service.predict(X[:5], again=True, **options).status_code == 200
+        service.predict(X[:7], novelty=0.01)
+        wait_until(lambda: service.http.get("/drift").json()["novel_rows"] == 7)

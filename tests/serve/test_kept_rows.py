@@ -259,3 +259,22 @@ def test_a_client_corrects_and_forgets_images_by_their_ids_after_a_kill(tmp_path
         assert client.drift()["novel_rows"] == 0
         with pytest.raises(ValueError, match="new_y"):
             client.correct(ids=[2])
+
+
+def test_a_key_is_a_small_file_elsewhere(ledger, forks, tmp_path):
+    def refused(key):
+        command = forks.run("serve", ledger.path, "--port", "0", "--keep-rows", key)
+        assert command.code in (1, 2)
+        return " ".join(command.stderr.split())
+
+    (tmp_path / "short").write_bytes(bytes(31))
+    assert "31 bytes" in refused(tmp_path / "short")
+    assert "has more" in refused("/dev/zero")
+    assert "cannot be read" in refused(tmp_path)
+    (ledger.path / "key").write_bytes(bytes(range(32)))
+    assert "keep it elsewhere" in refused(ledger.path / "key")
+    assert kept_files(ledger) == {"service.json", "versions", "key"}
+
+
+def kept_files(directory):
+    return {path.name for path in directory.path.iterdir()} - {"lock"}

@@ -184,6 +184,10 @@ def test_every_step_can_be_the_last_one(journal, place, tmp_path, local, monkeyp
     assert len(images) > 15
     for step, answered, path in images:
         with local(Directory(path), journal=journal) as service:
+            durable = service.service.writer.durable
+            assert all(number > durable.catalogue.current.version for number, _ in durable.journal.after(-1)), step
+            listed = {path / version.file for version in durable.catalogue.versions}
+            assert {*(path / "versions").iterdir()} == listed, step
             rows = service.rows()
             assert rows in (expected[answered], expected[answered + 1]), (step, answered)
             for ask in asked[answered:]:  # whoever was not answered repeats it

@@ -132,3 +132,19 @@ def test_texts(tmp_path, local):
     with local(directory, max_rows=1) as service:
         assert service.rows() == {"fr": 2, "jp": 3}
         assert service.post("/predict", {"texts": ["Lyon", "Paris"]}).status_code == 413
+
+
+def test_a_rollback_takes_the_ledger_back_and_progressive_accuracy_counts_what_was_learned(ledger, local):
+    with local(ledger, checkpoint_rows=3) as service:
+        service.post("/learn", labelled(X, Y, IDS))
+        service.wait_for_version(1)
+        service.wait()
+        for again in ({}, {"on_duplicate": "skip"}):  # refused, and skipped: nothing of it is learned
+            service.post("/learn", labelled(X, Y, IDS) | again)
+        assert service.http.get("/drift").json()["progressive_rows"] == 0
+        assert service.post("/learn", labelled(X, ["owl"] * 3, ["d", "e", "f"])).status_code == 200
+        figures = service.http.get("/drift").json()
+        assert (figures["progressive_rows"], figures["progressive"]) == (3, pytest.approx(1 / 3))
+        assert service.post("/rollback", {"version": 1}).status_code == 200
+        assert service.post("/learn", labelled(X, Y, IDS)).status_code == 409
+        assert service.post("/learn", labelled(X, Y, ["d", "e", "f"])).status_code == 200

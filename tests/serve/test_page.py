@@ -237,11 +237,18 @@ def test_tokens_restarts_and_a_service_that_is_gone(digits, processes, open_page
     def enter(token):
         page.find("#token").send_keys(token, "\n")
 
+    def waits(told):
+        where = ("no-classes", "no-changes", "no-versions", "chart-rows", "doubt", "teach-hint")
+        wait_until(lambda: [page.text(name) for name in where] == [told] * len(where))
+
+    waits("Known with a token")
+    assert page.text("name") == urlsplit(url).hostname
     enter("wrong")
     page.wait("token-problem", "not known")
     page.wait("connection", "Refused")
     enter(only_learn)
     page.wait("connection", "lacks the scope 'predict'")
+    waits("Not for this token")
     page.driver.execute_script("document.getElementById('token-dialog').close()")
     page.click("#reconnect")
     enter(all_scopes)
@@ -278,8 +285,10 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     url = processes(directory.path, "--checkpoint-rows", "1").url
     with Client(url) as client:
         client.learn([f"row {k}" for k in range(len(HOSTILE))], HOSTILE)
+        client.learn(["one", "two", "three", "four"], ["twin", "twin ", "", " "])
     page = open_page(url)
-    wait_until(lambda: len(page.counts()) == len(HOSTILE))
+    wait_until(lambda: len(page.counts()) == len(HOSTILE) + 4)
+    assert {"twin", "“twin ”", "(empty)", "“ ”"} <= page.counts().keys()  # that differ is seen
     page.show([HOSTILE[0], HOSTILE[1]])
     page.find("#class-name").send_keys(HOSTILE[2], "\n")
     page.wait("toast", "Learned as")
@@ -293,6 +302,8 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     wait_until(lambda: page.all("#versions button"))
     page.driver.execute_script("document.querySelector('#versions tr:last-child button').click()")
     page.wait("rollback-what", "will be lost")
+    fits = "const dialog = document.getElementById('rollback-dialog'); return dialog.scrollWidth <= dialog.clientWidth"
+    assert page.driver.execute_script(fits)
     assert page.driver.execute_script(
         "return [window.hacked ?? null, document.querySelectorAll('main img, dialog img, main script').length]"
     ) == [None, 0]
@@ -340,6 +351,42 @@ def test_the_least_certain_comes_first_and_the_certain_are_accepted_together(dig
     wait_until(lambda: len(page.all("#doubt circle")) == 10)
     assert page.all("#helpful li")
     page.wait("value-novel", "%")
+
+
+def test_hours_of_teaching_leave_the_last_rows_and_what_can_be_taken_back(digits, processes, open_page):
+    page = open_page(processes(digits.path).url)
+    page.show(X[300:480])
+    wait_until(lambda: page.text("waiting-title") == "To review: 180, least certain first")
+    wait_until(lambda: len(page.texts("#waiting .unknown, #waiting .label")) == 100)
+
+    def accept():
+        n = int(page.text("accept-sure").split()[1])
+        assert n > 100
+        page.click("#accept-sure")
+        page.wait("taught-title", f"session: {n}, the last 100 listed")
+        assert len(page.all("#taught li")) == 100
+        return n
+
+    accept()
+    page.press("u")
+    page.wait("waiting-title", "To review: 180")  # those that were not listed, too
+    page.wait("connection", "Live")
+    wait_until(lambda: len(page.texts("#waiting .unknown, #waiting .label")) == 100)
+    n = accept()
+    page.press("\ue00c", "1")
+    page.wait("taught-title", f"session: {n + 1}, the last 100 listed")
+    assert len(page.all("#taught li")) == 100
+
+
+def test_charts_end_where_shares_do(tmp_path, processes, open_page):
+    directory = Directory(tmp_path / "sure")
+    directory.make(AIRClassifier(0.1, expansion=None, calibrate=False).fit(np.eye(3), ["cat", "dog", "owl"]))
+    page = open_page(processes(directory.path).url)
+    with Client(page.url) as client:
+        client.learn(np.eye(3), ["cat", "dog", "owl"])  # all predicted rightly before
+    page.wait("value-accuracy", "100 % progressive")
+    wait_until(lambda: "100 %" in page.texts("#chart-accuracy text"))
+    assert max(int(text[:-2]) for text in page.texts("#chart-accuracy text") if text.endswith("%")) == 100
 
 
 def test_rolling_back_asks_and_tells_what_is_lost(small, processes, open_page, closing):

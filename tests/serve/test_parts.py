@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from aircl.serve.changes import Change, Rows
 from aircl.serve.errors import BusyError, StorageError
 from aircl.serve.gatherer import Gatherer
 from aircl.serve.journal import Entry, Journal, JournalError
+from aircl.serve.logs import log_to_stderr
 from aircl.serve.solver import Moment, solve
 from aircl.serve.tokens import Tokens, add_token, read_tokens, remove_token
 from aircl.serve.versions import Directory
@@ -251,6 +254,9 @@ def test_predict_asks_a_service(place, token, processes, forks, tmp_path, monkey
             np.testing.assert_allclose(theirs, mine, atol=1e-9)
         else:
             assert served.stdout == local.stdout
+    np.savez("many.npz", X=np.resize(rows, (10_001, 3)), y=np.resize(y, 10_001))  # more than one request may have
+    many = forks.run("predict", "--server", url, "many.npz", "--label", "y")
+    assert (many.code, len(many.stdout.splitlines())) == (0, 10_002)
     assert forks.run("predict", "model.safetensors").code == 2
     gone = forks.run("predict", "--server", url, "--token", "x", "absent.npz")
     assert gone.code == 1
@@ -297,6 +303,29 @@ def test_logs_hold_no_contents(place, token, processes, client_of):
     assert {"recovered", "change", "refused", "checkpoint"} <= {entry["event"] for entry in entries}
     assert "secret" not in running.process.stderr
     assert "123456" not in running.process.stderr
+
+
+def test_a_warning_is_logged_without_what_it_says(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        shown, loggers = (
+            warnings.showwarning,
+            [logging.getLogger(name) for name in ("aircl.serve", "uvicorn", "asyncio")],
+        )
+        before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+        try:
+            log_to_stderr("info")
+            warnings.warn("a row: [0.123456]", RuntimeWarning, stacklevel=1)
+            logging.getLogger("asyncio").error("never retrieved\nfuture: ValueError('a row: [0.123456]')")
+        finally:
+            warnings.showwarning = shown
+            for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+                logger.handlers, logger.propagate = handlers, propagate
+                logger.setLevel(level)
+    warned, lost = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (warned["event"], warned["warning"]) == ("warned", "RuntimeWarning")
+    assert warned["where"].startswith("test_parts.py:")
+    assert lost["event"] == "never retrieved"
 
 
 def test_tokens_are_made_and_taken_back(place, forks, tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from aircl import Client, ServiceError
+from aircl.serve.versions import Directory
 
 from .conftest import PATIENCE, wait_until
 
@@ -177,3 +178,20 @@ def test_problems_are_one_line(place, tmp_path, forks):
     (tmp_path / "other").mkdir()
     journal.write_bytes(b"no database at all" * 100)
     assert error(place.path)[0] == 1
+
+
+def test_a_change_that_was_turned_away_is_in_no_version(place, local, monkeypatch):
+    """A disk that fails once: what was answered by 507 is not made durable behind the client's back."""
+    write, failures = Directory.write, [OSError(28, "No space left on device")]
+
+    def fails_once(self, catalogue):
+        if failures:
+            raise failures.pop()
+        write(self, catalogue)
+
+    with local(place, journal=False, checkpoint_rows=1) as service:
+        monkeypatch.setattr(Directory, "write", fails_once)
+        assert service.learn(X, Y).status_code == 507
+        assert service.learn(X[:1], Y[:1]).status_code == 200
+        assert service.rows() == {"cat": 1}
+    assert place.read().current.rows == 1

@@ -6,8 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from aircl import AIRClassifier
+from aircl.serve.routes import predicting
 from aircl.serve.tokens import add_token, remove_token
 from aircl.serve.versions import Directory
 
@@ -364,3 +366,55 @@ def test_rows_that_do_not_fit_the_model_are_refused(place, local):
         assert [entry["where"] for entry in told] == [["path", "number"]]
         told = service.post("/learn", {"features": [[1, 0, 0]], "labels": [1.5]}).json()["detail"]
         assert [entry["where"] for entry in told] == [["labels", 0]]
+
+
+def test_what_can_be_read_can_be_asked_for_without_its_body(place, local):
+    with local(place) as service:
+        for path in ("/", "/healthz", "/docs", "/openapi.json", "/classes", "/metrics", "/versions/0"):
+            head, whole = service.http.head(path), service.http.get(path)
+            assert (head.status_code, head.content) == (200, b""), path
+            assert head.headers["content-type"] == whole.headers["content-type"]
+        assert [service.http.head(path).status_code for path in ("/learn", "/events", "/nothing")] == [405, 405, 404]
+        assert 'method="HEAD",route="/healthz"' in service.http.get("/metrics").text
+        add_token(place.path / "tokens.json", "app", ("predict",))
+        assert [service.http.head(path).status_code for path in ("/healthz", "/classes")] == [200, 401]
+
+
+def test_what_cannot_be_computed_is_refused(place, local, monkeypatch):
+    with local(place) as service:
+        service.learn(X, Y)
+        service.wait()
+        for large in (1e160, 1e308):
+            refused = service.predict([[large, 0, 0]])
+            assert (refused.status_code, "Scale the features down" in refused.text) == (422, True)
+        light = {"features": X[:1].tolist(), "labels": ["fox"], "sample_weight": [1e-320]}
+        refused = service.post("/learn", light)  # one over its weight is infinite: nothing could be solved any more
+        assert (refused.status_code, "Weights are 0, or at least" in refused.text) == (422, True)
+        monkeypatch.setattr(predicting, "MAX_TOLD", 8)
+        assert service.predict(X, top=2).status_code == 200
+        refused = service.predict(X, top=100)
+        assert (refused.status_code, refused.json()["detail"].split(".")[0]) == (
+            413, "9 probabilities are asked for; 8 are possible"
+        )  # fmt: skip
+
+
+def test_labels_are_values_of_metrics_whatever_they_are(place, local):
+    labels = ['say "no"\n# HELP x', "back\\slash", "\r\n", "", "{}", "\u2028", "wide \u05e9"]
+    with local(place) as service:
+        service.learn(np.eye(len(labels)), labels)
+        text = service.http.get("/metrics").text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    found = {sample.labels["label"]: sample.value for sample in families["aircl_class_rows"].samples}
+    assert found == dict.fromkeys(labels, 1.0)
+    assert [families[name].samples[0].value for name in ("aircl_storing", "aircl_healthy")] == [1, 1]
+
+
+def test_what_was_made_stays_made_after_a_rollback(place, local):
+    """A rollback takes rows away, not the memory of keys: a request that is repeated is made once."""
+    with local(place, checkpoint_rows=3) as service:
+        answer = service.learn(X, Y, key="a").json()
+        service.wait_for_version(1)
+        assert service.post("/rollback", {"version": 0}).status_code == 200
+        assert service.learn(X, Y, key="a").json() == {**answer, "repeated": True}
+        assert service.rows() == {}
+        assert service.learn(X, Y, key="b").json()["version"] == 3

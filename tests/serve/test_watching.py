@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from aircl import AIRClassifier
+from aircl.serve import service as service_module
+from aircl.serve import solver
+from aircl.serve.changes import class_rows
+from aircl.serve.service import serving
+from aircl.serve.settings import Settings
 from aircl.serve.tokens import add_token, remove_token
+from aircl.storage.writing import write_text
 
 from .conftest import PATIENCE, wait_until
 
@@ -136,3 +144,59 @@ def test_the_page_needs_nothing_from_elsewhere(place, local):
             assert service.http.get(f"/page/{name}").status_code in (401, 404)
         assert service.http.get("/events").status_code == 401
         assert service.http.get("/versions/0").status_code == 401
+
+
+def test_a_clock_that_is_set_makes_no_gap_in_the_points(place, local, monkeypatch):
+    with local(place) as service:
+        watch = service.http.app.watch
+        before = watch.now()["at"]
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        assert 0 <= watch.now()["at"] - before < PATIENCE
+
+
+def test_rows_of_classes_are_those_of_one_moment(monkeypatch):
+    """Whoever reads labels and counts one after the other finds a class between them that was just learned."""
+    model = AIRClassifier(0.1, expansion=None).fit([[1.0], [2.0], [3.0]], ["cat", "cat", "dog"])
+    classes = AIRClassifier.classes_
+
+    def learns_meanwhile(self):
+        found = classes.__get__(self)
+        self.partial_fit([[4.0]], ["bee"])
+        return found
+
+    monkeypatch.setattr(AIRClassifier, "classes_", property(learns_meanwhile))
+    assert class_rows(model) in (
+        {(str, "cat"): 2, (str, "dog"): 1},
+        {(str, "bee"): 1, (str, "cat"): 2, (str, "dog"): 1},
+    )
+
+
+def test_what_cannot_be_solved_or_followed_is_told(place, local, monkeypatch):
+    with local(place, checkpoint_rows=1) as service, local(place, read_only=True) as reader:
+        assert [one.http.get("/healthz").json()["status"] for one in (service, reader)] == ["ok", "ok"]
+
+        def fails(moment):
+            raise ArithmeticError("of rows [1, 2, 3]")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(solver, "solve", fails)
+            service.learn(X, Y)
+            health = wait_until(lambda: (h := service.http.get("/healthz").json())["status"] == "degraded" and h)
+            assert health["problem"] == "version 1 cannot be solved (ArithmeticError)."
+            assert "aircl_healthy 0.0" in service.http.get("/metrics").text
+            assert "aircl_storing 1.0" in service.http.get("/metrics").text
+        service.learn(X, Y)
+        service.wait()
+        assert service.http.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_reader_whose_new_version_is_damaged_says_so_and_goes_on(place, monkeypatch):
+    monkeypatch.setattr(service_module, "FOLLOW_SECONDS", 0.01)
+    good = place.path / "service.json"
+    content = good.read_bytes()
+    with serving(place, Settings(), read_only=True, follow=True) as reader:
+        assert reader.status()["status"] == "ok"
+        write_text(good, "[]")
+        assert "a new version cannot be taken up" in wait_until(lambda: reader.status()["problem"])
+        write_text(good, content.decode())
+        wait_until(lambda: reader.status()["status"] == "ok")

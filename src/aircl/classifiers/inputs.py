@@ -169,6 +169,9 @@ def check_weights(sample_weight: Any, labels: Array) -> Array:
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {labels.shape}! One weight per sample.")
     if np.any(weight < 0):
         raise ValueError("Negative values in data passed to `sample_weight`. Weights are 0 or more.")
+    tiny = np.finfo(np.float64).tiny
+    if np.any((weight > 0) & (weight < tiny)):  # the rows of a class are divided by: 1 / n_y has to be finite
+        raise ValueError(f"a sample_weight is {weight[weight > 0].min():.1e}. Weights are 0, or at least {tiny:.1e}.")
     return np.asarray(weight)
 
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from aircl.classifiers.decisions import Decisions
     from aircl.engine.backend import Array
 
-# What is sent at a time: bytes of features as JSON, about, and numbers of texts and images.
-_FEATURE_BYTES, _TEXTS, _IMAGES = 8 * 2**20, 1000, 16
+# What is sent at a time: bytes of features as JSON, about, and numbers of rows, of images, and of probabilities.
+_FEATURE_BYTES, _ROWS, _IMAGES, _PROBABILITIES = 8 * 2**20, 1000, 16, 500_000
 
 
 class ServedModel:
@@ -79,9 +79,11 @@ class ServedModel:
 
     def _ask(self, X: Any, **options: Any) -> Iterator[dict[str, Any]]:
         """Yield the predictions of rows, which are sent a part at a time."""
+        size = min(_ROWS, _PROBABILITIES // options.get("top", 1))
         if self.n_features_in_ is not None:
-            size = max(1, _FEATURE_BYTES // (20 * self.n_features_in_))
-        else:
-            size = _TEXTS if len(X) and isinstance(X[0], str) else _IMAGES
+            size = min(size, _FEATURE_BYTES // (20 * self.n_features_in_))
+        elif len(X) and not isinstance(X[0], str):
+            size = min(size, _IMAGES)
+        size = max(1, size)
         for start in range(0, len(X), size):
             yield from self._client.ask(X[start : start + size], **options)["predictions"]

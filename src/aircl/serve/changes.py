@@ -115,10 +115,13 @@ class Rows:
 
 def class_rows(model: AnalyticClassifier) -> dict[tuple[type, Any], float]:
     """Return the rows of every class; 1 and True are equal, and are not the same label."""
-    if not model.__sklearn_is_fitted__():
+    if not hasattr(model, "_learner"):
         return {}
-    pairs = zip(model.classes_.tolist(), model.class_count_.tolist(), strict=False)
-    return {(type(label), label): count for label, count in pairs}
+    state = model._learner.state  # one value: the model may learn meanwhile
+    if state.n_classes == 0:
+        return {}
+    counts = model._by_class(model._backend.asarray(state.count), state.labels).tolist()
+    return {(type(label), label): count for label, count in zip(state.labels.classes.tolist(), counts, strict=True)}
 
 
 def rows_between(before: dict[tuple[type, Any], float], after: dict[tuple[type, Any], float]) -> int:

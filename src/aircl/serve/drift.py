@@ -76,7 +76,7 @@ class Drift:
                 raise RefusedError(str(error), 409) from None
             self._used, done = solved, time.monotonic()
             self._not_before = done + (done - began) * (1 / PART_OF_TIME - 1)
-        if solved is None or self._used is None:
+        if solved is None or self._used is None or self._used.width != solved.width:
             raise BusyError("what was learned is still being solved: ask again later.")
         return self._used, self._used.snapshot.novelty(X)
 

@@ -59,18 +59,22 @@ class Guard:
             await self.app(scope, receive, send)
             return
         began, status, path = time.perf_counter(), 500, scope["path"]
+        # A HEAD is a GET whose body is left out; that of the events has no end.
+        is_head = scope["method"] == "HEAD" and path != "/events"
 
         async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
             if (refusal := self._check(scope, path)) is not None:
                 await refusal(scope, receive, watched)
             else:
-                await self.app(scope, receive, watched)
+                await self.app({**scope, "method": "GET"} if is_head else scope, receive, watched)
         finally:
             route = path if path in SCOPE_OF else "other"
             self._metrics.count(route, scope["method"], status, time.perf_counter() - began)

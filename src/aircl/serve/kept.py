@@ -28,8 +28,8 @@ CREATE INDEX IF NOT EXISTS kept_removed ON kept (removed);
 CREATE INDEX IF NOT EXISTS kept_label ON kept (label);
 """
 
-# A key of fewer bytes could be guessed.
-MIN_KEY_BYTES = 32
+# A key of fewer bytes could be guessed; a file of more, or without an end such as /dev/urandom, is none.
+MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 2**16
 
 
 class Cipher:
@@ -57,13 +57,15 @@ class Cipher:
     def of_file(cls, path: Path) -> Cipher:
         """Read the key from a file."""
         try:
-            secret = path.read_bytes()
+            with path.open("rb") as file:
+                secret = file.read(MAX_KEY_BYTES + 1)
         except OSError as error:
             raise InputError(
                 f"the key {path} cannot be read ({error.strerror}). Make one: head -c 32 /dev/urandom > {path}"
             ) from None
-        if len(secret) < MIN_KEY_BYTES:
-            raise InputError(f"{path} has {len(secret)} bytes. A key needs at least {MIN_KEY_BYTES} random ones.")
+        if not MIN_KEY_BYTES <= len(secret) <= MAX_KEY_BYTES:
+            has = f"{len(secret)} bytes" if len(secret) < MIN_KEY_BYTES else "more"
+            raise InputError(f"{path} has {has}. A key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES} random bytes.")
         return cls(secret)
 
     def seal(self, content: bytes) -> bytes:

@@ -6,7 +6,11 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from datetime import UTC, datetime
+from typing import Any
+
+LOG = logging.getLogger("aircl.serve")
 
 
 class JsonLines(logging.Formatter):
@@ -22,7 +26,8 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line. Of an exception, its type and where it was raised."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        entry = {"time": time, "level": record.levelname.lower(), "event": record.getMessage()}
+        event = record.getMessage().partition("\n")[0]  # further lines may repeat what an exception says
+        entry = {"time": time, "level": record.levelname.lower(), "event": event}
         entry |= getattr(record, "fields", {})
         if record.exc_info and record.exc_info[1] is not None:
             frames = traceback.extract_tb(record.exc_info[1].__traceback__)[-5:]
@@ -31,11 +36,20 @@ class JsonLines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
+def _warned(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Log a warning of Python: what it is and where, not what it says."""
+    where = f"{filename.rpartition('/')[2]}:{lineno}"
+    LOG.warning("warned", extra={"fields": {"warning": category.__name__, "where": where}})
+
+
 def log_to_stderr(level: str) -> None:
     """Have this service, and the server below it, log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("aircl.serve", "uvicorn"):
+    warnings.showwarning = _warned
+    for name in ("aircl.serve", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper() if name == "aircl.serve" else "WARNING")

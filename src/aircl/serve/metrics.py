@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from aircl.serve.service import Service
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-METHODS = ("GET", "POST")
+METHODS = ("GET", "HEAD", "POST")
 
 # Predictions over which quantiles of their latency are told.
 LATENCY_REQUESTS = 500
@@ -81,9 +81,10 @@ class _View:
         yield rows
         yield GaugeMetricFamily("aircl_version", "The last change that was made.", value=moment.version)
         yield GaugeMetricFamily("aircl_rows_behind", "Rows predictions do not know yet.", value=service.rows_behind)
-        yield GaugeMetricFamily(
-            "aircl_storing", "1 if changes can be made durable.", value=service.status()["problem"] is None
-        )
+        writer = service.writer
+        is_storing = writer is None or writer.durable.problem is None
+        yield GaugeMetricFamily("aircl_storing", "1 if changes can be made durable.", value=is_storing)
+        yield GaugeMetricFamily("aircl_healthy", "1 if GET /healthz says that it is ok.", value=service.problem is None)
         figures = service.drift.figures()
         for figure, (name, what) in DRIFT.items():
             if figures[figure] is not None:

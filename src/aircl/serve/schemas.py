@@ -47,6 +47,9 @@ class Predict(Rows):
         Share | None,
         Field(description="Tell novelty; below this share, the label is null, `unknown`. 0: only tell."),
     ] = None
+    again: Annotated[
+        bool, Field(description="These rows were predicted before: they do not count for the share of novel ones.")
+    ] = False
 
 
 class Labelled(Rows):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from aircl.inputs import Kind
-from aircl.serve.changes import Change
+from aircl.serve.changes import Change, class_rows
 from aircl.serve.drift import Drift
-from aircl.serve.errors import BusyError
+from aircl.serve.errors import BusyError, RefusedError
 from aircl.serve.gatherer import Answer, Gatherer
 from aircl.serve.samples import kinds_of
 from aircl.serve.settings import Settings
@@ -52,7 +52,10 @@ class Service:
             raise BusyError("what was learned last is being solved: ask again in a moment.")
         # Features were checked when they came, but a model that was rolled back may be of another width by now.
         is_checked = solved.width is not None and X.shape[1] == solved.width
-        return solved, solved.snapshot.predict_log_proba(X, is_checked=is_checked)
+        try:
+            return solved, solved.snapshot.predict_log_proba(X, is_checked=is_checked)
+        except ValueError as error:  # such as features beyond what can be squared
+            raise RefusedError(str(error)) from None
 
     @property
     def writer(self) -> Writer | None:
@@ -73,16 +76,18 @@ class Service:
         self.solved, self._solved_rows = solved, moment.rows
 
     @property
+    def problem(self) -> str | None:
+        """What does not work at the moment, while predictions go on."""
+        raise NotImplementedError
+
+    @property
     def rows_behind(self) -> int:
         """Rows that were learned or forgotten since what predictions use was solved."""
         return self.moment().rows - self._solved_rows
 
     def class_rows(self) -> list[tuple[Any, float]]:
         """Return the labels, with the rows learned of each."""
-        model = self.moment().model
-        if not model.__sklearn_is_fitted__():
-            return []
-        return list(zip(model.classes_.tolist(), model.class_count_.tolist(), strict=False))
+        return [(label, count) for (_, label), count in class_rows(self.moment().model).items()]
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -103,12 +108,10 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """Return how it is, without anything that was learned."""
-        writer = self.writer
-        problem = None if writer is None else writer.problem
         return {
-            "status": "ok" if problem is None else "degraded",
-            "problem": problem,
-            "read_only": writer is None,
+            "status": "ok" if self.problem is None else "degraded",
+            "problem": self.problem,
+            "read_only": self.writer is None,
             "version": self.moment().version,
             "features": getattr(self.moment().model, "n_features_in_", None),
             "backbone": self.backbone,
@@ -142,27 +145,30 @@ class WritingService(Service):
     @property
     def catalogue(self) -> Catalogue:
         """The versions that there are."""
-        return self._writer.catalogue
+        return self._writer.durable.catalogue
+
+    @property
+    def problem(self) -> str | None:
+        """Why changes cannot be made durable, or why predictions do not know of them."""
+        return self._writer.durable.problem or self._solver.problem
 
     def moment(self) -> Moment:
         """Return the model as it is now."""
-        return self._writer.moment
+        return self._writer.durable.moment
 
     def publish(self, moment: Moment, solved: Solved | None) -> None:
         """Have predictions use another solution, unless what it is made of may still be taken back."""
-        if moment.model is self._writer.model and self._writer.settled:
+        if moment.model is self._writer.model and self._writer.durable.settled:
             super().publish(moment, solved)
 
-    def _predict_first(self, change: Change) -> None:
-        """Count how well rows are predicted that are learned next."""
-        solved, rows = self.solved, change.rows
-        if change.kind != "learn" or solved is None or rows is None:
-            return
-        try:
-            right = solved.snapshot.predict(rows.X) == np.asarray(rows.labels)
-        except ValueError:  # the model will say what is wrong with them
-            return
-        self.drift.count(np.broadcast_to(right, len(rows.labels)).tolist())
+    def _predict_first(self, change: Change) -> Callable[[], None]:
+        """Predict rows that are learned next, and return what counts how well, if they are."""
+        solved, rows, right = self.solved, change.rows, list[bool]()
+        if change.kind == "learn" and solved is not None and rows is not None:
+            with suppress(ValueError):  # the model will say what is wrong with them
+                found = solved.snapshot.predict(rows.X) == np.asarray(rows.labels)
+                right = np.broadcast_to(found, len(rows.labels)).tolist()
+        return lambda: self.drift.count(right)
 
     def close(self) -> None:
         """Make what waits, write a checkpoint, and end."""
@@ -185,6 +191,7 @@ class ReadingService(Service):
         super().__init__(directory, settings)
         self._stopped = threading.Event()
         self._stamp = directory.stamp()
+        self._problem: str | None = None
         self._read()
         self._thread = threading.Thread(target=self._run, name="aircl-follower", daemon=True)
         if follow:
@@ -194,6 +201,11 @@ class ReadingService(Service):
     def catalogue(self) -> Catalogue:
         """The versions that there were at the last look."""
         return self._catalogue
+
+    @property
+    def problem(self) -> str | None:
+        """Why it does not follow."""
+        return self._problem
 
     def moment(self) -> Moment:
         """Return the model of the last look."""
@@ -218,9 +230,10 @@ class ReadingService(Service):
             try:
                 if (stamp := self.directory.stamp()) != self._stamp:
                     self._read()
-                    self._stamp = stamp
+                    self._stamp, self._problem = stamp, None
                     LOG.info("followed", extra={"fields": {"version": self._moment.version}})
-            except (OSError, ValueError) as error:  # predictions go on with what there is
+            except Exception as error:  # predictions go on with what there is
+                self._problem = f"a new version cannot be taken up ({type(error).__name__})."
                 LOG.error("follow-failed", exc_info=error)
 
     def close(self) -> None:

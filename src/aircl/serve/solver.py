@@ -90,10 +90,16 @@ class Solver:
         Returns the `Moment` to solve.
     publish : callable
         Takes the `Moment` and what was made of it.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why predictions do not know what was learned last, and will not.
     """
 
     def __init__(self, now: Callable[[], Moment], publish: Callable[[Moment, Solved | None], None]) -> None:
         self._now, self._publish = now, publish
+        self.problem: str | None = None
         self._due, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="aircl-solver", daemon=True)
 
@@ -121,7 +127,9 @@ class Solver:
             moment = self._now()
             try:
                 self._publish(moment, solve(moment))
+                self.problem = None
             except Exception as error:  # predictions go on with what there is
+                self.problem = f"version {moment.version} cannot be solved ({type(error).__name__})."
                 LOG.error("solve-failed", exc_info=error)
             took = time.monotonic() - began
             LOG.debug("solved", extra={"fields": {"version": moment.version, "seconds": round(took, 3)}})

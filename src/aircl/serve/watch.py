@@ -5,6 +5,7 @@ A point is taken every two seconds if anything has changed: rows, accuracies, no
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -18,7 +19,11 @@ from aircl import __version__
 from aircl.serve.metrics import Metrics
 from aircl.serve.service import Service
 
+LOG = logging.getLogger("aircl.serve")
+
 POINT_SECONDS, POINTS = 2.0, 900
+# Of many classes a state takes milliseconds, and many may listen.
+FRESH_SECONDS = 0.2
 
 
 class Watch:
@@ -41,7 +46,9 @@ class Watch:
         self._service, self._metrics = service, metrics
         self.points: deque[dict[str, Any]] = deque(maxlen=POINTS)
         self.listeners = 0
-        self._started = time.time()
+        self._started, self._began = time.time(), time.monotonic()
+        self._state: dict[str, Any] | None = None
+        self._state_until = 0.0
         self.is_ending: Callable[[], bool] = lambda: False
         self._stopped = threading.Event()
 
@@ -59,7 +66,11 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopped.wait(POINT_SECONDS):
-            point = self.now()
+            try:
+                point = self.now()
+            except Exception as error:  # the next one may be better
+                LOG.error("watch-failed", exc_info=error)
+                continue
             if not self.points or point != {**self.points[-1], "at": point["at"]}:
                 self.points.append(point)
 
@@ -67,30 +78,37 @@ class Watch:
         """Return a point: what charts are drawn of."""
         service, moment = self._service, self._service.moment()
         figures, seconds = service.drift.figures(), list(self._metrics.predict_seconds)
+        counts = [count for _, count in service.class_rows()]
         return {
-            "at": round(time.time(), 1),
+            "at": round(self._started + time.monotonic() - self._began, 1),  # a clock that is set makes no gap
             "version": moment.version,
-            "rows": sum(count for _, count in service.class_rows()),
+            "classes": len(counts),
+            "rows": sum(counts),
             "behind": service.rows_behind,
             **{name: figures[name] for name in ("progressive", "progressive_rows", "expected", "novel")},
             "latency": [float(q) for q in np.quantile(seconds, (0.5, 0.95))] if seconds else None,
         }
 
     def state(self) -> dict[str, Any]:
-        """Return a point, and what else is of interest now."""
+        """Return a point, and what else is of interest now; whoever asks at the same time is told the same."""
+        now = time.monotonic()
+        if self._state is None or now >= self._state_until:
+            self._state, self._state_until = self._made(), now + FRESH_SECONDS
+        return self._state
+
+    def _made(self) -> dict[str, Any]:
         service, writer = self._service, self._service.writer
         solved = service.solved
         model = service.moment().model
         return {
             **self.now(),
             "solved": None if solved is None else solved.moment.version,
-            "classes": len(model.classes_) if model.__sklearn_is_fitted__() else 0,
             "features": getattr(model, "n_features_in_", None),
             "ids": _takes_ids(model),
-            "problem": None if writer is None else writer.problem,
+            "problem": service.problem,
             "checkpoint": service.catalogue.current.version,
             "last_learned": (None if writer is None else writer.recent.last_learned) or service.catalogue.last_learned,
-            "undo": None if writer is None else writer.undo.version,
+            "undo": None if writer is None else writer.durable.undo.version,
             "changes": [] if writer is None else writer.recent.listed(),
         }
 

@@ -34,7 +34,7 @@ export function drawLines(host, { series, format, label, whole = false, low = nu
     return;
   }
   let bottomValue = low ?? Math.min(...values), topValue = high ?? Math.max(...values);
-  if (topValue - bottomValue < (whole ? 4 : 1e-9)) [bottomValue, topValue] = [Math.max(0, bottomValue - (whole ? 2 : Math.abs(bottomValue) / 2 || 0.5)), topValue + (whole ? 2 : Math.abs(topValue) / 2 || 0.5)];
+  if (topValue - bottomValue < (whole ? 4 : 1e-9)) [bottomValue, topValue] = [Math.max(0, bottomValue - (whole ? 2 : Math.abs(bottomValue) / 2 || 0.5)), high ?? topValue + (whole ? 2 : Math.abs(topValue) / 2 || 0.5)];
   const ticks = ticksOf(bottomValue, topValue, 3);
   const step = ticks[1] - ticks[0] || 1;
   if (low === null) bottomValue = Math.floor(bottomValue / step) * step;
@@ -90,17 +90,19 @@ export function drawPoints(host, { points, label, empty, xLabel, format }) {
     return;
   }
   const logs = points.map((point) => Math.log10(Math.max(0.5, point.x)));
-  const low = Math.min(0, ...logs), high = Math.max(...logs, low + 0.6) + 0.05;
-  const floor = Math.max(0, Math.floor(10 * Math.min(...points.map((point) => point.y)) - 0.2) / 10);
+  const fewest = logs.reduce((a, b) => Math.min(a, b)), most = logs.reduce((a, b) => Math.max(a, b));
+  const wide = Math.max(0.8, most - fewest + 0.2); // points are not at the edge, and a narrow range is not torn apart
+  const low = Math.max(Math.min(0, fewest), (fewest + most - wide) / 2), high = low + wide;
+  const floor = Math.max(0, Math.floor(10 * points.reduce((least, point) => Math.min(least, point.y), 1) - 0.2) / 10);
   const x = (value) => box.left + (Math.log10(Math.max(0.5, value)) - low) / (high - low) * (right - box.left);
   const y = (value) => bottom - (value - floor) / (1 - floor) * (bottom - box.top);
   for (const tick of ticksOf(floor, 1, 4)) {
     chart.append(svg("line", { class: "grid", x1: box.left, x2: right, y1: y(tick), y2: y(tick) }), text(box.left - 6, y(tick) + 4, format(tick), "end"));
   }
-  for (let power = 0; power <= high; power++) {
-    for (const factor of high < 2 ? [1, 2, 5] : [1]) {
-      const tick = factor * 10 ** power;
-      if (Math.log10(tick) <= high) chart.append(text(x(tick), bottom + 15, tick.toLocaleString("en-US")));
+  for (let power = Math.floor(Math.max(0, low)); power <= high; power++) {
+    for (const factor of wide < 2 ? [1, 2, 5] : [1]) {
+      const tick = factor * 10 ** power, at = Math.log10(tick);
+      if (at >= low && at <= high) chart.append(text(x(tick), bottom + 15, tick.toLocaleString("en-US")));
     }
   }
   chart.append(text(right, height - 3, xLabel, "end"));

@@ -23,7 +23,7 @@ const CUT = 200;
 export const cut = (text, length = CUT) => (text.length > length ? `${text.slice(0, length)}…` : text);
 export const labelled = (label, className = "label") => {
   const text = labelText(label);
-  return html("bdi", { class: className, title: cut(text, 1000), dir: "auto" }, text.trim() === "" ? "(empty)" : cut(text));
+  return html("bdi", { class: className, title: cut(text, 1000), dir: "auto" }, text === "" ? "(empty)" : text === text.trim() ? cut(text) : `“${cut(text)}”`); // "cat" and "cat " are two classes
 };
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
@@ -48,6 +48,10 @@ export const when = (text) => {
   if (Number.isNaN(date.getTime())) return NONE;
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
 };
+
+// Labels in an order that people expect: 2 before 10.
+const order = new Intl.Collator("en", { numeric: true });
+export const inOrder = (a, b) => order.compare(labelText(a), labelText(b));
 
 // What is told to whoever looks, and to whoever listens.
 let hiding = 0;

@@ -1,7 +1,7 @@
 // What it knows: classes with counts, expected accuracy and confusions, and where more rows would help most.
 import { drawPoints } from "./charts.js";
-import { NONE, count, find, html, labelText, labelled, percent, plural, rows } from "./elements.js";
-import { on, state } from "./state.js";
+import { NONE, count, find, html, inOrder, labelText, labelled, percent, plural, rows } from "./elements.js";
+import { notYet, on, state } from "./state.js";
 
 const FEW = 12, MOST = 500, HELPFUL = 5, DRAWN = 2000;
 // Five more rows are a share of 5 / (n + 5) of a class: what they can change of its expected errors.
@@ -10,7 +10,7 @@ const view = { sort: "rows", ascending: true, search: "", all: false };
 
 const help = (entry) => (entry.expected === null ? 0 : (1 - entry.expected) * MORE / (entry.rows + MORE));
 const compare = {
-  label: (a, b) => labelText(a.label).localeCompare(labelText(b.label), "en", { numeric: true }),
+  label: (a, b) => inOrder(a.label, b.label),
   rows: (a, b) => a.rows - b.rows,
   expected: (a, b) => (a.expected ?? 2) - (b.expected ?? 2),
 };
@@ -19,6 +19,10 @@ function drawClasses() {
   const classes = state.classes;
   const body = find("classes").tBodies[0], empty = find("no-classes"), more = find("all-classes");
   if (classes === null) {
+    const waits = state.connection === "connecting" || state.connection === "live";
+    empty.hidden = waits;
+    empty.textContent = notYet();
+    if (!waits) { body.replaceChildren(); return; }
     body.replaceChildren(...Array.from({ length: 6 }, () => html("tr", { class: "loading", "aria-hidden": "true" }, html("td", { colspan: 4 }, html("i")))));
     return;
   }
@@ -26,7 +30,7 @@ function drawClasses() {
   const found = classes.filter((entry) => labelText(entry.label).toLowerCase().includes(wanted));
   found.sort((a, b) => (view.ascending ? 1 : -1) * compare[view.sort](a, b) || compare.label(a, b));
   const shown = found.slice(0, view.all ? MOST : FEW);
-  const most = Math.max(1, ...classes.map((entry) => entry.rows));
+  const most = classes.reduce((rows, entry) => Math.max(rows, entry.rows), 1);
   body.replaceChildren(...shown.map((entry) => row(entry, most)));
   find("found").textContent = wanted ? `${count(found.length)} of ${count(classes.length)}` : plural(classes.length, "class", "classes");
   empty.hidden = shown.length > 0;
@@ -55,7 +59,7 @@ function drawDoubt() {
   const known = (state.classes ?? []).filter((entry) => entry.expected !== null);
   const ranked = [...known].sort((a, b) => help(b) - help(a)).slice(0, HELPFUL).filter((entry) => help(entry) > 0.001);
   const strong = new Set(ranked);
-  const why = state.classes === null ? "Loading" : !state.classes.length ? "Nothing is learned yet"
+  const why = state.classes === null ? notYet() : !state.classes.length ? "Nothing is learned yet"
     : state.about.parameters.calibrate ? "Known when more rows are learned" : "Known of a model with calibrate=True";
   drawPoints(find("doubt"), {
     points: known.filter((entry, k) => k < DRAWN || strong.has(entry)).map((entry) => ({ x: entry.rows, y: entry.expected, name: `${labelText(entry.label).slice(0, 100)}: ${rows(entry.rows)}, ${percent(entry.expected, 0)}`, strong: strong.has(entry) })),
@@ -87,6 +91,7 @@ export function startKnowing() {
   }
   on("classes", () => { drawClasses(); drawDoubt(); drawParameters(); });
   on("hello", drawParameters);
+  on("connection", () => { if (state.classes === null) { drawClasses(); drawDoubt(); } });
   on("resize", drawDoubt);
   drawClasses();
   drawDoubt();

@@ -16,9 +16,12 @@ function connected(how, text = TEXTS[how], retry = null) {
   const before = state.connection;
   state.connection = how;
   document.body.dataset.connection = how;
-  find("connection").lastElementChild.textContent = text;
+  const told = find("connection").lastElementChild;
+  if (told.textContent !== text) told.textContent = text; // what is written again is read out again
+  told.title = text;
   find("reconnect").hidden = retry === null;
   find("reconnect").textContent = retry ?? "";
+  if (state.about === null && how !== "connecting") find("name").textContent = location.hostname;
   if (how !== before) emit("connection", how);
 }
 
@@ -58,7 +61,7 @@ const handle = {
     askToken();
   },
 };
-const live = () => connected("live", state.now.problem === null ? TEXTS.live : "Live, but changes cannot be stored");
+const live = () => connected("live", state.now.problem === null ? TEXTS.live : `Live, with a problem: ${state.now.problem}`);
 
 const askToken = () => {
   if (!find("token-dialog").open) find("token-dialog").showModal();

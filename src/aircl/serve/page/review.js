@@ -10,9 +10,10 @@ const AT_ONCE = { texts: 100, features: 100, images: 8 };
 // A row of which fewer new rows would be as unlike what was learned is "nothing I know".
 const NOVEL = 0.01;
 const SURE = 0.95;
-const LISTED = 100;
+const LISTED = 100, SUGGESTED = 2000;
 
 const items = [];
+let letGoOf = 0; // rows that were taught and are not listed any more
 let current = null;
 let numbered = 0;
 
@@ -22,6 +23,15 @@ const best = (item) => item.prediction?.label ?? null;
 // No answer comes before every answer.
 const certainty = (item) => (item.prediction === null ? -2 : item.prediction.label === null ? item.prediction.probability - 1 : item.prediction.probability);
 const isSure = (item) => item.status === "ready" && best(item) !== null && item.prediction.probability >= SURE;
+// Hours of teaching must not fill the memory: rows beyond the list go, but for the last change, which may be taken back.
+const letGo = () => {
+  const done = taught();
+  for (const item of done.slice(LISTED)) {
+    if (item.version === done[0].version || item === current) continue;
+    items.splice(items.indexOf(item), 1);
+    letGoOf++;
+  }
+};
 const rowsOf = (chosen) => ({ [state.about.rows]: chosen.map((item) => item.row.value) });
 
 // -- predictions --
@@ -39,7 +49,7 @@ async function predict(chosen, first = false) {
   for (let start = 0; start < chosen.length; start += step) {
     const part = chosen.slice(start, start + step);
     try {
-      const answer = state.now.classes ? await asked({ ...rowsOf(part), top: TOP }) : { predictions: part.map(() => null) };
+      const answer = state.now.classes ? await asked({ ...rowsOf(part), top: TOP, again: !first }) : { predictions: part.map(() => null) };
       part.forEach((item, k) => {
         item.prediction = answer.predictions[k];
         if (item.status === "asking") item.status = "ready";
@@ -204,6 +214,7 @@ let card = null; // the elements of the current card
 function draw() {
   const order = waiting();
   if (current === null || !items.includes(current)) current = order[0] ?? null;
+  letGo();
   drawCard();
   keepingFocus(() => {
     drawWaiting(order);
@@ -242,6 +253,8 @@ function drawCard() {
     const root = html("article", { class: "card", id: "card", tabindex: "-1", "aria-label": "To review" },
       html("div", { class: `preview ${item.row.kind}` }, preview(item.row)), html("div", { class: "answer" }, html("div", { class: "line" }, note, close), options, form, problem));
     place.replaceChildren(root);
+    const shown = root.firstElementChild;
+    if (shown.scrollHeight > shown.clientHeight) shown.tabIndex = 0; // to be scrolled by keys
     card = { item, isTaught: item.status === "taught", root, name, note, options, form, problem, fresh };
   }
   fillCard();
@@ -297,7 +310,8 @@ function drawWaiting(order) {
 const small = (item) => (item.row.kind === "images" ? html("img", { src: item.row.address, alt: "" }) : null);
 
 function drawTaught(done) {
-  find("taught-title").textContent = done.length ? `Taught in this session: ${done.length}` : "Taught in this session";
+  const total = done.length + letGoOf;
+  find("taught-title").textContent = total ? `Taught in this session: ${total}${total > LISTED ? `, the last ${LISTED} listed` : ""}` : "Taught in this session";
   find("no-taught").hidden = done.length > 0;
   find("taught").replaceChildren(...done.slice(0, LISTED).map((item) => html("li", {},
     html("div", { class: "entry" }, small(item), html("span", { class: "what", dir: "auto" }, item.row.summary), labelled(item.label), html("span", { class: "share" }, `v${item.version}`),
@@ -313,19 +327,25 @@ export function startReview() {
       html("button", { type: "button", class: "plain", id: "clear", hidden: true, onclick: () => { for (const item of waiting()) items.splice(items.indexOf(item), 1); current = null; draw(); } }, "Skip all"))),
     html("ol", { class: "entries", id: "waiting", "aria-labelledby": "waiting-title" }), html("p", { class: "soft", id: "more-waiting" }),
     html("h3", { id: "taught-title" }), html("p", { class: "empty left", id: "no-taught" }, "Nothing yet."), html("ol", { class: "entries", id: "taught", "aria-labelledby": "taught-title" }));
+  let suggested = "";
   on("classes", () => {
-    find("known-classes").replaceChildren(...state.classes.slice(0, 2000).map((entry) => html("option", { value: labelText(entry.label) })));
+    const names = state.classes.slice(0, SUGGESTED).map((entry) => labelText(entry.label)), told = JSON.stringify(names);
+    if (told !== suggested) find("known-classes").replaceChildren(...names.map((value) => html("option", { value })));
+    suggested = told;
     if (card !== null) card.fresh.textContent = newness(card.name.value.trim());
   });
   on("connection", draw);
-  // What waits is asked again as soon as predictions know more; whatever is looked at stays where it is.
+  // What waits is asked again as soon as predictions know more, but for a part of the time only; whatever is looked at
+  // stays where it is.
   let asking = false, again = false;
   on("solved", async () => {
     if (asking) { again = true; return; }
     asking = true;
     do {
       again = false;
+      const began = performance.now();
       await predict(waiting().filter((item) => item.status === "ready").slice(0, 200));
+      await new Promise((done) => setTimeout(done, Math.max(1000, 9 * (performance.now() - began))));
     } while (again);
     asking = false;
   });

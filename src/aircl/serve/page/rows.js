@@ -3,8 +3,6 @@ import { count, cut, html, svg } from "./elements.js";
 
 export class Unreadable extends Error {}
 
-export const fieldOf = { texts: "texts", features: "features", images: "images" };
-
 // -- texts --
 export const readTexts = (text, eachLine) => {
   const found = (eachLine ? text.split(/\r?\n/) : [text]).map((line) => line.trim()).filter((line) => line !== "");

@@ -6,7 +6,6 @@ export const state = {
   points: [], // what charts are drawn of
   received: 0, // when the last event was
   classes: null, // [{label, rows, expected, confusions}], null before they are known
-  overall: null, // expected and progressive accuracy
   versions: null,
   versionsProblem: null,
   connection: "connecting", // live, offline, token, refused
@@ -15,6 +14,9 @@ export const state = {
 const wanting = new Map();
 export const on = (name, listener) => wanting.set(name, [...(wanting.get(name) ?? []), listener]);
 export const emit = (name, value) => { for (const listener of wanting.get(name) ?? []) listener(value); };
+
+// What stands where nothing is known yet.
+export const notYet = () => ({ token: "Known with a token", refused: "Not for this token", offline: "Not reached yet" })[state.connection] ?? "Loading";
 
 export const may = (scope) => state.about?.may.includes(scope) ?? false;
 export const canChange = () => state.connection === "live" && may("learn") && !state.about.read_only;

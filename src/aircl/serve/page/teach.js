@@ -2,7 +2,7 @@
 import { count, find, html } from "./elements.js";
 import { show } from "./review.js";
 import { Unreadable, readFeatures, readImages, readTexts } from "./rows.js";
-import { on, state, whyNot } from "./state.js";
+import { notYet, on, state, whyNot } from "./state.js";
 
 const hints = {
   texts: "Show it a text. Accept what it says, choose another class, or name a new one.",
@@ -63,6 +63,7 @@ for (const name of ["dragover", "drop"]) document.addEventListener(name, (event)
 
 let built = null;
 export function startTeaching() {
+  on("connection", () => { if (state.about === null) find("teach-hint").textContent = notYet(); });
   on("hello", () => {
     const kind = state.about.rows;
     find("teach-hint").textContent = whyNot() ?? hints[kind];

@@ -2,12 +2,12 @@
 import { drawLines } from "./charts.js";
 import { count, cut, find, html, labelText, labelled, milliseconds, percent, plural, rows, toast, when } from "./elements.js";
 import { ask, change } from "./server.js";
-import { may, on, state, whyNot } from "./state.js";
+import { may, notYet, on, state, whyNot } from "./state.js";
 
 const CHARTS = [
   { id: "rows", title: "Rows learned", format: count, whole: true, values: (now) => [count(now.rows)], empty: "Nothing is learned yet",
     series: [["rows", "main", (point) => point.rows]] },
-  { id: "accuracy", title: "Accuracy", format: (value) => percent(value, 0), high: 1, empty: "Known when it learns and is calibrated",
+  { id: "accuracy", title: "Accuracy", format: (value) => percent(value, 0), high: 1, empty: "Known when it learns more",
     values: (now) => [`${percent(now.progressive, 0)} progressive`, `${percent(now.expected, 0)} expected`],
     series: [["progressive", "main", (point) => point.progressive], ["expected", "second", (point) => point.expected]] },
   { id: "novel", title: "Novel rows", format: (value) => percent(value, value < 0.1 ? 1 : 0), low: 0, values: (now) => [percent(now.novel)], empty: "Known when it predicts",
@@ -26,18 +26,18 @@ function drawCharts() {
     const told = now === null ? ["\u00a0"] : chart.values(now);
     // Where there are two lines, each value has a piece of its line before it.
     find(`value-${chart.id}`).replaceChildren(...told.flatMap((value, k) => [k ? ", " : "", told.length > 1 ? html("i", { class: `key ${chart.series[k][1]}`, "aria-hidden": "true" }) : "", value]));
-    drawLines(find(`chart-${chart.id}`), { ...chart, series, label: `${chart.title}: ${told.join(", ")}`, empty: now === null ? "Loading" : chart.empty });
+    drawLines(find(`chart-${chart.id}`), { ...chart, series, label: `${chart.title}: ${told.join(", ")}`, empty: now === null ? notYet() : chart.empty });
   }
 }
 
 // -- changes --
-const KINDS = { learn: "Learned", forget: "Forgot", correct: "Corrected", "forget-classes": "Forgot classes of", merge: "Merged a model of", rollback: "Rolled back to", undo: "Took back" };
+const KINDS = { learn: "Learned", forget: "Forgot", correct: "Corrected", "forget-classes": "Forgot whole classes,", merge: "Merged a model of", rollback: "Rolled back to", undo: "Took back" };
 export const describe = (entry) => {
   const kind = KINDS[entry.kind] ?? entry.kind;
   if (entry.target !== null) return [`${kind} ${entry.target}`];
   const parts = [kind];
   if (entry.rows) parts.push(` ${rows(entry.rows)}`);
-  entry.classes.slice(0, 3).forEach(([label, n], k) => parts.push(k ? ", " : entry.rows ? ": " : " ", labelled(label), n > 1 && entry.rows > n ? ` ${count(n)}` : ""));
+  entry.classes.slice(0, 3).forEach(([label, n], k) => parts.push(k ? ", " : entry.rows ? ": " : " ", labelled(label), n > 1 && entry.rows > n ? ` × ${count(n)}` : ""));
   const more = entry.classes.length - Math.min(3, entry.classes.length) + entry.more_classes;
   if (more > 0) parts.push(` and ${plural(more, "more class", "more classes")}`);
   return parts;
@@ -47,6 +47,7 @@ function drawChanges() {
   const { changes } = state.now;
   const undone = new Set(changes.filter((entry) => entry.kind === "undo").map((entry) => entry.target));
   find("no-changes").hidden = changes.length > 0;
+  find("no-changes").textContent = "Nothing was changed since the service was started.";
   find("changes").hidden = changes.length === 0;
   find("changes").tBodies[0].replaceChildren(...changes.map((entry) => html("tr", { class: undone.has(entry.version) ? "gone" : null },
     html("th", { scope: "row" }, String(entry.version)), html("td", {}, ...describe(entry), undone.has(entry.version) ? html("span", { class: "tag" }, "taken back") : null), html("td", {}, when(entry.made)))));
@@ -80,7 +81,7 @@ function drawVersions() {
   drawn = what;
   find("versions").hidden = versions.length === 0;
   find("no-versions").hidden = versions.length > 0;
-  find("no-versions").textContent = state.versionsProblem ?? "Loading";
+  find("no-versions").textContent = state.versionsProblem ?? notYet();
   const version = state.now.version;
   find("versions").tBodies[0].replaceChildren(...versions.map((entry) => html("tr", {},
     html("th", { scope: "row" }, String(entry.version)), html("td", {}, count(entry.rows)), html("td", {}, count(entry.classes)),
@@ -140,8 +141,9 @@ export const undoText = (now) => {
   const last = now.undo === null ? null : now.changes.find((entry) => entry.version === now.undo);
   if (!last) return "";
   if (last.target !== null) return `${KINDS[last.kind] ?? last.kind} ${last.target}`;
-  const label = last.classes[0]?.[0];
-  return `${KINDS[last.kind] ?? last.kind} ${last.rows ? rows(last.rows) : ""}${label === undefined ? "" : `: ${cut(labelText(label), 24)}`}`;
+  const label = last.classes[0]?.[0], classes = last.classes.length + last.more_classes;
+  const of = classes > 1 ? ` of ${plural(classes, "class", "classes")}` : label === undefined ? "" : `: ${cut(labelText(label), 24)}`;
+  return `${KINDS[last.kind] ?? last.kind} ${last.rows ? rows(last.rows) : ""}${of}`;
 };
 
 export function startWatching() {
@@ -149,8 +151,19 @@ export function startWatching() {
   find("rollback-go").addEventListener("click", goBack);
   on("hello", () => { listing = null; });
   on("now", () => { drawCharts(); drawChanges(); readVersions(); });
-  on("connection", () => { if (state.now !== null) drawVersions(); });
+  on("connection", () => {
+    if (state.now !== null) drawVersions();
+    else drawNothing();
+  });
   on("resize", drawCharts);
   setInterval(() => { if (state.connection === "live" && !document.hidden && !find("charts").matches(":hover")) drawCharts(); }, 5000);
+  drawNothing();
+}
+
+function drawNothing() {
   drawCharts();
+  for (const name of ["changes", "versions"]) {
+    find(name).hidden = true;
+    find(`no-${name}`).textContent = notYet();
+  }
 }

@@ -130,7 +130,7 @@ def changing(service: Service, writer: Writer) -> APIRouter:
         """Take back the last change, bit by bit. 409 if it is not the last one any more, or too long ago."""
         body = await read_body(request, limits.max_body)
         token = token_of(request.scope)
-        if token is not None and "admin" not in token.scopes and writer.undo.kind in NEED_ADMIN:
+        if token is not None and "admin" not in token.scopes and writer.durable.undo.kind in NEED_ADMIN:
             raise RefusedError(lacks(token, "admin"), 403)
         return await make(request, Job("undo", None, (body,), version=parse(schemas.Undo, body).version))
 

@@ -68,4 +68,4 @@ async def _stream(watch: Watch, hello: dict[str, Any], is_allowed: Callable[[], 
 
 
 def _message(name: str, value: Any) -> bytes:
-    return b"event: " + name.encode() + b"\ndata: " + to_json(value) + b"\n\n"
+    return b"event: " + name.encode() + b"\ndata: " + to_json(value, inf_nan_mode="null") + b"\n\n"

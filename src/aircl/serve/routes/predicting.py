@@ -21,6 +21,8 @@ from aircl.serve.service import Service
 from aircl.serve.solver import Solved
 
 FIRST_SOLUTION_SECONDS = 20.0
+# Probabilities of one answer: while they are written, nobody else is answered.
+MAX_TOLD = 1_000_000
 
 
 def predicting(service: Service) -> APIRouter:
@@ -33,17 +35,20 @@ def predicting(service: Service) -> APIRouter:
         asked = parse(schemas.Predict, await read_body(request, service.settings.max_body))
         solved = await _first_solution(service)
         X = await rows_of(asked, service, solved.width)
+        if (told := len(X) * min(asked.top, len(solved.classes))) > MAX_TOLD:
+            raise RefusedError(f"{told} probabilities are asked for; {MAX_TOLD} are possible. Send fewer rows.", 413)
         solved, log_p = await service.gatherer.ask(X)
         answer: dict[str, Any] = {"version": solved.moment.version, "rows_behind": service.rows_behind}
         novelty = None
         if asked.novelty is not None:
             used, novelty = await service.drift.gatherer.ask(X)
-            service.drift.see(novelty)
+            if not asked.again:
+                service.drift.see(novelty)
             answer["novelty_version"] = used.moment.version
-        elif service.drift.is_due():
+        elif not asked.again and service.drift.is_due():
             service.drift.look(X)
         answer["predictions"] = _predictions(solved, log_p, asked, novelty)
-        return Response(to_json(answer), media_type="application/json")
+        return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")
 
     return router
 

@@ -65,7 +65,7 @@ def watching(service: Service, metrics: Metrics) -> APIRouter:
 
     @router.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        """Tell how it is. `degraded`: predictions go on, but changes cannot be made durable."""
+        """Tell how it is. `degraded`: predictions go on, and `problem` says what does not."""
         return service.status()
 
     @router.get("/metrics", response_class=Response)
