@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from aircl.benchmark import Experiment, Listener, RunConfig, RunDirectory, Runner
@@ -72,15 +74,43 @@ def test_tensorboard_has_the_curves_of_the_rows(tmp_path):
             assert expected
 
 
+def records(path):
+    """Yield the records of a short file of Weights & Biases: after its head, checksum, length and kind before each."""
+    data, at = path.read_bytes(), 7
+    assert len(data) < 1 << 15  # one block
+    while at < len(data):
+        size = int.from_bytes(data[at + 4 : at + 6], "little")
+        yield data[at + 7 : at + 7 + size]
+        at += 7 + size
+
+
 @pytest.mark.slow
-def test_wandb_writes_offline(tmp_path, monkeypatch):
+def test_wandb_writes_offline_over_samples_and_says_nothing(tmp_path, monkeypatch, capfd):
     pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_SILENT", "true")
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    monkeypatch.delenv("WANDB_SILENT", raising=False)
     monkeypatch.delenv("WANDB_MODE", raising=False)
-    run(tmp_path / "run", make_logger("wandb", tmp_path / "logs"))
-    files = list((tmp_path / "logs" / "wandb").rglob("offline-run-*/*.wandb"))
+    directory = run(tmp_path / "run", make_logger("wandb", tmp_path / "logs"))
+    assert capfd.readouterr() == ("", "")
+    files = list((tmp_path / "logs" / "wandb").glob("offline-run-*/*.wandb"))
     assert len(files) == 2
-    assert any(b"final/A_last" in path.read_bytes() for path in files)
+    heard = {}
+    for path in files:
+        for data in records(path):
+            record = Record.FromString(data)
+            if record.HasField("metric") and record.metric.glob_name == "*":
+                assert record.metric.step_metric == "samples"
+            if record.HasField("run"):
+                name = record.run.display_name
+                heard[name] = []
+            if record.HasField("history"):
+                heard[name].append({i.key or i.nested_key[0]: json.loads(i.value_json) for i in record.history.item})
+    for method in ("ncm", "slda"):
+        (points,) = (points for name, points in heard.items() if method in name)
+        (last,) = (row for row in directory.rows() if (row.method, row.metric) == (method, "A_last"))
+        (point,) = (point for point in points if "final/A_last" in point)
+        assert (point["final/A_last"], point["samples"]) == (pytest.approx(last.value), last.samples)
 
 
 def test_a_logger_that_there_is_not(tmp_path):

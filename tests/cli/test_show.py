@@ -50,6 +50,17 @@ def test_every_scenario_can_be_shown(name, run, here):
     assert again.stderr == ""
 
 
+def test_a_stream_can_be_written_as_for_a_run(run):
+    flags = run("show", "long-tail", *CIFAR, "--counts", "exp", "--ratio", "1/50", "--phases", 4, "--seed", 2, "--json")
+    written = run("show", "long-tail,counts=exp,ratio=1/50,phases=9,seed=2", *CIFAR, "--phases", 4, "--json")
+    assert written.stdout == flags.stdout
+    assert "takes no --base" in run("show", "long-tail,base=0.5", *SMALL, code=2).stderr
+    assert "'phases' is not of the form" in run("show", "cil,phases", *SMALL, code=2).stderr
+    ways = (("domain-incremental", "--domains", 3), ("domain-incremental,domains=3",))
+    domains = [run("show", *way, *SMALL, "--json").stdout for way in ways]
+    assert domains[0] == domains[1]
+
+
 def test_the_table_has_a_line_a_phase_and_remarks(run):
     lines = run("show", "si-blurry", "--classes", 13, "--per-class", 1, "--phases", 6, "--seed", 3).stdout.splitlines()
     assert lines[0].split() == ["phase", "samples", "classes", "new"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -81,6 +82,23 @@ def test_every_chart_is_drawn(page):
     assert len(find_all(page, '[data-chart="stream"] rect.cell')) == 10
     assert all(len(find_all(page, f"{side} rect.cell")) >= 10 for side in SIDES)
     assert find(page, "svg.flow").is_displayed()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_points_have_room(width, page):
+    resize(page, width)
+    for chart in ("pareto_seconds", "pareto_state"):
+        boxes = page.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => { const b = e.getBoundingClientRect();"
+            " return [e.textContent, b.left, b.right, b.top + 3, b.bottom - 3]; })",
+            f'[data-chart="{chart}"] text.name',
+        )
+        assert {box[0] for box in boxes} == RAN
+        for one, other in itertools.combinations(boxes, 2):
+            apart = one[2] <= other[1] or other[2] <= one[1] or one[4] <= other[3] or other[4] <= one[3]
+            assert apart, (one, other)
+    drawn = find(page, '[data-chart="pareto_state"] text.name')
+    assert drawn.value_of_css_property("paint-order").startswith("stroke")
 
 
 def test_a_toggle_hides_a_method_everywhere(page):

@@ -72,6 +72,8 @@ class TensorBoardLogger(Listener):
 class WandbLogger(Listener):
     """Writes a run of Weights & Biases for every job, in offline mode unless WANDB_MODE says otherwise.
 
+    Its curves are over samples seen, and nothing is printed: the run itself tells how its jobs go on.
+
     Parameters
     ----------
     directory : path
@@ -92,7 +94,7 @@ class WandbLogger(Listener):
         if spec.name not in self._runs:
             self._directory.mkdir(parents=True, exist_ok=True)
             mode: Any = os.environ.get("WANDB_MODE", "offline")
-            self._runs[spec.name] = self._wandb.init(
+            run = self._runs[spec.name] = self._wandb.init(
                 project=self._project,
                 name=spec.name,
                 group=spec.method,
@@ -100,7 +102,9 @@ class WandbLogger(Listener):
                 mode=mode,
                 config={"method": spec.method, "seed": spec.seed, "order": spec.order, "stream": spec.stream},
                 reinit="create_new",
+                settings=self._wandb.Settings(silent=True, console="off"),
             )
+            run.define_metric("*", step_metric="samples")
         by_samples: dict[int, dict[str, float]] = {}
         for name, samples, value in curves(rows):
             by_samples.setdefault(samples, {"samples": samples})[name] = value
@@ -122,5 +126,5 @@ def make_logger(name: str, directory: Path) -> Listener:
     """Return a logger by its name, which writes below the directory of a run."""
     if name not in LOGGERS:
         raise ValueError(f"there is no logger {name!r}. Known: {', '.join(LOGGERS)}.")
-    place = directory / name
-    return TensorBoardLogger(place) if name == "tensorboard" else WandbLogger(place)
+    # Weights & Biases makes a folder of its name itself.
+    return TensorBoardLogger(directory / name) if name == "tensorboard" else WandbLogger(directory)

@@ -12,6 +12,7 @@ from aircl.cli.console import print_json, print_rich, reports_problems, say
 from aircl.cli.datasets import open_dataset
 from aircl.cli.options import DataDirectory, Json
 from aircl.cli.pictures import write_figure
+from aircl.cli.streams import parse_stream
 from aircl.storage.writing import check_output, check_own
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ def as_fraction(text: str) -> float:
 @reports_problems
 def show(
     scenario: Annotated[
-        str | None, typer.Argument(metavar="SCENARIO", help="A name of `aircl list scenarios`.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="STREAM",
+            help="A name of `aircl list scenarios`, alone or with options as in `aircl run`: cil,base=0.5,phases=6.",
+            show_default=False,
+        ),
     ] = None,
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Labels of a dataset: a name of `aircl list datasets`.")
@@ -128,7 +134,11 @@ def show(
         "faithful": faithful,
         "resample": resample,
     }
-    options = {name: value for name, value in given.items() if value is not None}
+    scenario, written = (None, {}) if scenario is None else read_stream(scenario)
+    own = {name: written.pop(name, None) for name in ("seed", "domains")}
+    seed = own["seed"] if seed is None else seed
+    domains = own["domains"] if domains is None else domains
+    options = written | {name: value for name, value in given.items() if value is not None}
     column = None if preset is None else find_preset(preset, scenario)
     if column is not None:
         scenario = column.scenario
@@ -136,7 +146,7 @@ def show(
         seed = column.seeds[0] if seed is None else seed
         dataset = column.dataset if dataset is None and classes is None else dataset
     if scenario is None:
-        raise typer.BadParameter("name a scenario, or a --preset.", param_hint="SCENARIO")
+        raise typer.BadParameter("name a scenario, or a --preset.", param_hint="STREAM")
     check_options(scenario, options, domains)
     if dataset is not None and classes is not None:
         raise typer.BadParameter("labels come from a dataset or from --classes, not both.", param_hint="--dataset")
@@ -161,6 +171,14 @@ def show(
         say(f"Drawn in {output}")
 
 
+def read_stream(text: str) -> tuple[str, dict[str, Any]]:
+    """Return a scenario and its options as `aircl run` reads them."""
+    try:
+        return parse_stream(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="STREAM") from None
+
+
 def find_preset(name: str, scenario: str | None) -> Preset:
     """Return a preset, which must be of the scenario if there is one."""
     from aircl.scenarios import PRESETS
@@ -179,7 +197,7 @@ def check_options(scenario: str, options: dict[str, Any], domains: int | None) -
     try:
         allowed = [*describe_scenario(scenario).options, "seed"]
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="SCENARIO") from None
+        raise typer.BadParameter(str(error), param_hint="STREAM") from None
     allowed += ["domains"] * (scenario == "domain-incremental")
     wrong = [name for name in (*options, *["domains"] * (domains is not None)) if name not in allowed]
     if wrong:
@@ -227,7 +245,7 @@ def make(scenario: str, labels: Integers, domains: Integers | None, seed: int, o
         say(f"Error: {error}")
         raise typer.Exit(1) from None
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="SCENARIO") from None
+        raise typer.BadParameter(str(error), param_hint="STREAM") from None
 
 
 def describe(stream: Stream, names: Sequence[str]) -> dict[str, Any]:

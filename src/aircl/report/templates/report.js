@@ -352,17 +352,21 @@
       if (!front.length || one.y > front.at(-1).y) front.push(one);
     }
     chart.append(svg("path", { d: `M${front.map((one) => `${xScale(one.x)} ${yScale(one.y)}`).join("L")}`, class: "front" }));
-    // Names where there is room, to the left where the right edge is near.
+    // Names where there is room: on the right, unless the edge is near, on the left, above or below.
     const placed = known.map((one) => ({ x: xScale(one.x) - 7, y: yScale(one.y) + 4, width: 14, of: one.name }));
     for (const one of [...known].sort((a, b) => b.y - a.y)) {
       const [x, y] = [xScale(one.x), yScale(one.y)];
       const point = one.is_bound ? outlined(marker(one.style, x, y, 6), one.style) : marker(one.style, x, y, 6);
-      const left = x > box.right - 80;
-      const name = { x: left ? x - 10 - 6.4 * one.name.length : x + 10, y: y + 4, width: 6.4 * one.name.length };
       const group = svg("g", { "data-method": one.name }, point);
-      if (!placed.some((other) => other.of !== one.name && Math.abs(other.y - name.y) < 12 && other.x < name.x + name.width && name.x < other.x + other.width)) {
-        placed.push(name);
-        group.append(text(left ? x - 10 : x + 10, name.y, one.name, left ? "end" : "start", "value"));
+      const width = 6.4 * one.name.length;
+      const free = (name) => name.x >= box.left && name.x + width <= box.right && name.y > 8 && name.y < box.bottom
+        && !placed.some((other) => other.of !== one.name && Math.abs(other.y - name.y) < 12 && other.x < name.x + width && name.x < other.x + other.width);
+      const sides = [["start", x + 10, x + 10, y + 4], ["end", x - 10, x - 10 - width, y + 4], ["middle", x, x - width / 2, y - 10], ["middle", x, x - width / 2, y + 19]];
+      const side = sides.find(([, , from, at]) => free({ x: from, y: at }));
+      if (side) {
+        const [anchor, place, from, at] = side;
+        placed.push({ x: from, y: at, width });
+        group.append(text(place, at, one.name, anchor, "value name"));
       }
       hover(group, one.name, [["last accuracy", percent(one.y)], [options.what, `${plain(one.x)} ${options.unit}`]]);
       chart.append(group);
@@ -426,7 +430,7 @@
     const longest = Math.max(...names.map((name) => name.length));
     const room = Math.min(100, 12 + 6.6 * longest);
     const turned = longest > 3;
-    const width = Math.min(600, host.clientWidth);
+    const width = Math.min(600, Math.max(240, host.clientWidth));
     const side_ = width - room - 8;
     const { chart } = frame(host, side_ + 24 + (turned ? room : 24), { left: room, right: 8, top: 20, bottom: 20 }, `Confusion matrix of ${method.name}, seed ${seed}, ${size} classes, ${output.textContent}`);
     const [left, top, cell] = [room, 20, side_ / size];
@@ -625,7 +629,7 @@
   };
   const fileName = (...parts) => parts.filter(Boolean).join("-").replace(/[^\w+.-]+/g, "_");
   // Colours and fonts come from the style sheet, which a file of its own does not have.
-  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
+  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
   const asFile = (chart) => {
     const copy = chart.cloneNode(true);
     const [from, to] = [[chart, ...chart.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
