@@ -30,7 +30,9 @@ def advice_on(X: Any, name: str) -> str | None:
 texts: AIRClassifier(backbone=...) with 'wordllama', 'minilm-l6', 'sentence-transformers:NAME' or 'hf:NAME'; `aircl \
 list backbones` says which there are.
     """
-    if len(shape := getattr(X, "shape", ())) > 2:
+    if isinstance(X, str):
+        return f"X is one text ({X[:40]!r}). Put it in a list. {_named(name, 'texts', TEXTS)}"
+    if len(shape := np.shape(X) if _is_nested(X) else getattr(X, "shape", ())) > 2:
         return (
             f"Found array with dim {len(shape)}: X has the shape {tuple(shape)}, and {name} learns from rows of "
             f"numbers, (n, f). {_named(name, 'images', IMAGES)} They take uint8 arrays of shape (n, height, width, "
@@ -61,6 +63,16 @@ list backbones` says which there are.
                     f"give that column alone, X[{column!r}]. {_named(name, 'texts', TEXTS)}"
                 )
     return None
+
+
+def _is_nested(X: Any) -> bool:
+    """Tell whether X is lists of lists of lists, all as long as their neighbours."""
+    if not isinstance(X, list | tuple):
+        return False
+    try:
+        return np.ndim(X) > 2
+    except ValueError:
+        return False
 
 
 def _named(name: str, kind: str, backbones: str) -> str:
