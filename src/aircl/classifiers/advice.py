@@ -32,13 +32,14 @@ list backbones` says which there are.
     """
     if isinstance(X, str):
         return f"X is one text ({X[:40]!r}). Put it in a list. {_named(name, 'texts', TEXTS)}"
-    if len(shape := np.shape(X) if _is_nested(X) else getattr(X, "shape", ())) > 2:
+    samples = raw_samples(X)
+    if len(shape := _nested_shape(X) if samples is None else getattr(X, "shape", ())) > 2:
         return (
             f"Found array with dim {len(shape)}: X has the shape {tuple(shape)}, and {name} learns from rows of "
             f"numbers, (n, f). {_named(name, 'images', IMAGES)} They take uint8 arrays of shape (n, height, width, "
             "channels). Or make rows of the numbers: X.reshape(len(X), -1)."
         )
-    if (samples := raw_samples(X)) is not None:
+    if samples is not None:
         first = samples[0]
         if isinstance(first, str):
             return f"X holds texts ({first[:40]!r}), and {name} learns from numbers. {_named(name, 'texts', TEXTS)}"
@@ -65,14 +66,12 @@ list backbones` says which there are.
     return None
 
 
-def _is_nested(X: Any) -> bool:
-    """Tell whether X is lists of lists of lists, all as long as their neighbours."""
-    if not isinstance(X, list | tuple):
-        return False
+def _nested_shape(X: Any) -> tuple[int, ...]:
+    """Return the shape of an array, or of lists of lists as long as their neighbours."""
     try:
-        return np.ndim(X) > 2
+        return np.shape(X) if isinstance(X, list | tuple) else tuple(getattr(X, "shape", ()))
     except ValueError:
-        return False
+        return ()
 
 
 def _named(name: str, kind: str, backbones: str) -> str:
