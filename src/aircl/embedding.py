@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from aircl.backbones import Backbone, BackboneError, FeatureCache, Features, create_backbone
 from aircl.backbones.backbone import check_backbone
 from aircl.backbones.catalogue import kinds_of, needs_example
-from aircl.data.samples import ArrayInputs, ImageFiles, Texts, read_image, rgb, stacked
+from aircl.data.samples import ArrayInputs, ImageFiles, Texts, UnnamedImages, read_image, rgb, stacked
 from aircl.inputs import Batch, Inputs, Samples, raw_samples
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def _described(X: Any) -> str:
 
 def _images(values: list[Any] | npt.NDArray[Any]) -> ImageFiles | ImageList:
     if isinstance(values, list) and values and all(isinstance(value, str | PathLike) for value in values):
-        return ImageFiles(".", [str(value) for value in values])
+        return UnnamedImages(".", [str(value) for value in values])
     return ImageList(values)
 
 

@@ -77,6 +77,17 @@ def raw_samples(X: Any) -> list[Any] | npt.NDArray[Any] | None:
     return None
 
 
+def is_empty(value: Any) -> bool:
+    """Tell whether a sample is a text without a character but spaces.
+
+    Examples
+    --------
+    >>> is_empty(" "), is_empty("where is my card")
+    (True, False)
+    """
+    return isinstance(value, str) and not value.strip()
+
+
 def _is_sample(value: Any) -> bool:
     """Tell a text, a path or an image from a row of numbers."""
     return isinstance(value, str | PathLike) or hasattr(value, "convert") or getattr(value, "ndim", 0) > 1

@@ -203,6 +203,8 @@ def test_the_classifiers_do_not_import_backbones():
     [
         (TEXTS, r"X holds texts \('where is my card'\).*AIRClassifier\(backbone=\.\.\.\) with 'wordllama'"),
         (pd.Series(TEXTS), "X holds texts"),
+        (TEXTS[0], r"X is one text \('where is my card'\). Put it in a list.*AIRClassifier\(backbone="),
+        ([[[1.0, 2.0], [3.0, 4.0]]] * 4, r"X has the shape \(4, 2, 2\).*features of images.*'efficientnet-lite0'"),
         (pd.DataFrame({"n": range(4), "text": TEXTS}), r"column 'text' holds texts.*X\['text'\]"),
         (pd.DataFrame({"e": [[1.0, 2.0]] * 4}), r"column 'e' holds lists.*np\.stack\(X\['e'\]\)"),
         (pl.DataFrame({"e": [[1.0, 2.0]] * 4}), r"column 'e' holds lists"),
@@ -220,6 +222,19 @@ def test_raw_samples_without_a_backbone(X, message):
         warnings.simplefilter("ignore", UserWarning)  # of names that were not there before
         with pytest.raises(ValueError, match=message):
             clf.predict(X)
+
+
+@pytest.mark.parametrize("empty", ["", " \n"])
+def test_a_text_of_nothing_is_neither_learned_nor_predicted(empty):
+    clf = AIRClassifier(0.1, backbone=NAME).fit(TEXTS, INTENTS)
+    message = r"1 of 3 texts hold nothing but spaces, the first at index 1\. Fill or drop such rows"
+    for call in (clf.predict, clf.predict_proba, lambda X: clf.score(X, INTENTS[:3])):
+        with pytest.raises(ValueError, match=message):
+            call(["a card", empty, "a rate"])
+    for call in (clf.partial_fit, clf.forget, AIRClassifier(backbone=NAME).fit):
+        with pytest.raises(ValueError, match=message):
+            call(["a card", empty, "a rate"], INTENTS[:3])
+    assert clf.class_count_.tolist() == [2, 2]
 
 
 def test_numbers_and_single_texts_with_a_backbone():

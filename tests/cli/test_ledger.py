@@ -100,8 +100,11 @@ def test_a_ledger_is_there_from_the_first_row_or_not_at_all(place, run):
     run(*learn("0.npz"), "-o", "m")
     for option in (["--ledger"], ["--ledger-key", "key"]):
         refused = run(*learn("1.npz"), *option, "--append", "m", "-o", "m", code=1)
-        assert "has learned without a ledger" in refused.stderr
-    assert "keep a ledger" in run(*learn("1.npz"), "--append", "m", "--on-duplicate", "skip", "-o", "m", code=1).stderr
+        assert f"has learned without a ledger, and {option[0]} comes too late" in refused.stderr
+    refused = run(*learn("1.npz"), "--append", "m", "--on-duplicate", "skip", "-o", "m", code=1).stderr
+    assert "and --on-duplicate comes too late" in refused
+    refused = run(*learn("1.npz"), "--on-duplicate", "skip", "-o", "m2", code=1).stderr
+    assert refused == "Error: --on-duplicate asks a ledger, and there is none: --ledger keeps one.\n"
     run(*learn("0.npz"), "--ledger", "--replaced", "1.npz", "-o", "m2", code=2)
 
 

@@ -296,6 +296,7 @@ def test_a_model_of_another_version_of_the_backbone_is_refused(questions, run):
         ({"text": ["a", "b"], "label": ["u", ""]}, (), "line 3: the label is empty"),
         ({"text": ["a", "b"], "label": ["u", "v"], "id": ["1", ""]}, ("--id", "id"), "line 3: the id is empty"),
         ({"text": ["a", "b"], "label": ["u", "v"], "user_id": ["1", "2"]}, (), "--id 'user_id'"),
+        ({"text": ["a", "b"], "label": ["u", "v"], "user_id": ["1", "2"]}, (), "say which columns count with --text"),
         ({"text": ["a", "b"], "label": ["u", "v"], "size": [1, 2]}, (), "--text COL"),
         ({"text": ["a", "b"], "label": ["u", "v"]}, ("--backbone", "identity"), "identity does not take texts"),
         ({"text": ["a", "b"], "label": ["u", "v"]}, ("--backbone", "base:resnet32"), "checkpoint:FILE"),
@@ -397,6 +398,51 @@ def test_images_without_folders_of_classes(photos, run, tmp_path):
     (tmp_path / "flat" / "0.png").rename("flat/cat/0.png")
     told = run("learn", "flat", "--backbone", "identity", "-o", "m").stderr
     assert "Note: flat: images beside the folders of classes are left out: 1.png, 2.png." in told
+
+
+def test_files_without_rows(questions, run):
+    for name in ("none.csv", "void.csv"):
+        write(name, {"text": [], "category": []})
+    nothing = "Error: no rows in none.csv, so there is nothing to learn.\n"
+    for backbone in (NGRAMS, ()):
+        assert run("learn", "none.csv", *backbone, "-o", "m", code=1).stderr == nothing
+    run("learn", "none.csv", "q.csv", "void.csv", *NGRAMS, "-o", "m")  # the first that has rows tells what is what
+    assert AIRClassifier.load("m").class_count_.tolist() == [3, 3]
+    write("new.csv", {"text": []})
+    assert run("predict", "m", "new.csv").stdout == ""
+    assert "Forgot 0 rows" in run("forget", "m", "none.csv", "-o", "m").stderr
+    run("learn", "void.csv", *NGRAMS, "--statistics-only", "-o", "none")
+    run("merge", "m", "none", "-o", "m")
+
+
+def test_a_model_of_python_finds_its_one_column_of_texts(questions, run):
+    AIRClassifier(0.1, backbone=NAME).fit(TEXTS, INTENTS).save("m")
+    assert run("predict", "m", "q.csv").stdout.split() == INTENTS  # the label is none of the texts
+    assert json.loads(run("evaluate", "m", "q.csv", "--json").stdout)["accuracy"] == 1
+    write("two.csv", {"subject": TEXTS, "body": TEXTS})
+    assert "say which column holds what char-ngrams" in run("predict", "m", "two.csv", code=1).stderr
+
+
+def test_options_of_columns_are_for_what_has_columns(photos, functions, run):
+    for option in ("--text", "--image", "--id", "--label", "--features", "--sample-weight"):
+        for given in ("photos", "raw_rows:rows"):
+            assert option in run("learn", given, option, "name", "-o", "m", code=2).stderr
+
+
+def test_the_same_images_elsewhere_are_not_computed_again(photos, run, counted, tmp_path):
+    run("learn", "photos", "--backbone", "identity", "-o", "m")
+    assert sum(counted) == 8
+    (tmp_path / "photos").rename("archive")
+    for path in (tmp_path / "archive").glob("*/*.png"):
+        path.rename(path.with_name(f"2026-{path.name}"))
+    run("evaluate", "m", "archive")
+    write("table.csv", {"path": sorted(map(str, (tmp_path / "archive").glob("*/*.png")))})
+    run("predict", "m", "table.csv", "--image", "path")
+    AIRClassifier.load("m").predict(sorted((tmp_path / "archive").glob("*/*.png")))
+    assert sum(counted) == 8
+    Image.new("RGB", (6, 6), (9, 9, 9)).save(next((tmp_path / "archive").glob("*/*.png")))
+    run("evaluate", "m", "archive")
+    assert sum(counted) == 16
 
 
 def test_one_class_is_learned_and_said(run):

@@ -30,13 +30,16 @@ def advice_on(X: Any, name: str) -> str | None:
 texts: AIRClassifier(backbone=...) with 'wordllama', 'minilm-l6', 'sentence-transformers:NAME' or 'hf:NAME'; `aircl \
 list backbones` says which there are.
     """
-    if len(shape := getattr(X, "shape", ())) > 2:
+    if isinstance(X, str):
+        return f"X is one text ({X[:40]!r}). Put it in a list. {_named(name, 'texts', TEXTS)}"
+    samples = raw_samples(X)
+    if len(shape := _nested_shape(X) if samples is None else getattr(X, "shape", ())) > 2:
         return (
             f"Found array with dim {len(shape)}: X has the shape {tuple(shape)}, and {name} learns from rows of "
             f"numbers, (n, f). {_named(name, 'images', IMAGES)} They take uint8 arrays of shape (n, height, width, "
             "channels). Or make rows of the numbers: X.reshape(len(X), -1)."
         )
-    if (samples := raw_samples(X)) is not None:
+    if samples is not None:
         first = samples[0]
         if isinstance(first, str):
             return f"X holds texts ({first[:40]!r}), and {name} learns from numbers. {_named(name, 'texts', TEXTS)}"
@@ -61,6 +64,14 @@ list backbones` says which there are.
                     f"give that column alone, X[{column!r}]. {_named(name, 'texts', TEXTS)}"
                 )
     return None
+
+
+def _nested_shape(X: Any) -> tuple[int, ...]:
+    """Return the shape of an array, or of lists of lists as long as their neighbours."""
+    try:
+        return np.shape(X) if isinstance(X, list | tuple) else tuple(getattr(X, "shape", ()))
+    except ValueError:
+        return ()
 
 
 def _named(name: str, kind: str, backbones: str) -> str:

@@ -96,7 +96,7 @@ def export(classifier: StreamClassifier, path: Path) -> None:
     header, arrays = _pack(classifier, classifier._current()._solved)
     text = json.dumps(header, sort_keys=True, default=plain)
     if is_onnx(path):
-        components = onnx_file.relu_components(classifier._learner.state.inputs.expansion_)
+        components = onnx_file.layer_constants(classifier._learner.state.inputs.expansion_)
         onnx_file.write(path, text, arrays | components, header["temperature"], header["form"])
     else:
         file.write(path, text, arrays)

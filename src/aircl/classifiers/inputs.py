@@ -16,6 +16,7 @@ from aircl.classifiers.advice import advice_on
 from aircl.engine.backend import FLOATS, NUMPY, Array, NumpyBackend, backend_of, is_tensor
 from aircl.expansion.tensors import check_expanded, check_tensor, on_cpu
 from aircl.hooks import embedding
+from aircl.inputs import is_empty, raw_samples
 
 
 class Inputs(ClassifierMixin, BaseEstimator):
@@ -53,7 +54,7 @@ class Inputs(ClassifierMixin, BaseEstimator):
         """Return the inputs that a first batch settles for a classifier of some name, and the batch, checked."""
         embedder = None if backbone is None else embedding(backbone).fit(X)
         if embedder is not None:
-            X = embedder.transform(X)
+            X = _embedded(embedder, X)
         inputs = cls.of(name, expansion_=None, backbone_=None, backend_=backend_of(X)).with_embedder(embedder)
         return inputs, inputs._validate(X, reset=True, min_samples=min_samples)
 
@@ -92,7 +93,7 @@ class Inputs(ClassifierMixin, BaseEstimator):
     def check(self, X: Any, min_samples: int = 0) -> Any:
         """Return X as a clean 2-d array, sparse matrix or tensor of this width and kind."""
         if self.embedder_ is not None:
-            X = self.embedder_.transform(X)
+            X = _embedded(self.embedder_, X)
         if (got := backend_of(X)) != self.backend_:
             raise ValueError(_other_kind(self.backend_, got))
         return self._validate(X, reset=False, min_samples=min_samples)
@@ -142,6 +143,18 @@ class Inputs(ClassifierMixin, BaseEstimator):
 @lru_cache(maxsize=64)
 def _named(name: str) -> type[Inputs]:
     return type(name, (Inputs,), {"__module__": Inputs.__module__})
+
+
+def _embedded(embedder: Any, X: Any) -> Any:
+    """Return features of texts or images; of nothing there are none, though a network gives some."""
+    samples = raw_samples(X)
+    empty = [i for i, sample in enumerate(samples) if is_empty(sample)] if isinstance(samples, list) else []
+    if samples is not None and empty:
+        raise ValueError(
+            f"{len(empty)} of {len(samples)} texts hold nothing but spaces, the first at index {empty[0]}. Fill or "
+            "drop such rows."
+        )
+    return embedder.transform(X)
 
 
 def _restore(name: str, attributes: dict[str, Any]) -> Inputs:

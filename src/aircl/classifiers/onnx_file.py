@@ -1,4 +1,4 @@
-"""A classifier as an ONNX graph: MatMul and Relu for the buffer, MatMul and Add for the scores, a softmax."""
+"""A classifier as an ONNX graph: the layer of its expansion, MatMul and Add for the scores, a softmax."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from aircl.classifiers.file import FileError
-from aircl.engine.backend import Array
-from aircl.expansion import AutoBuffer
+from aircl.engine.backend import Array, backend_of
+from aircl.expansion import AutoBuffer, GaussianKernel
 from aircl.storage.writing import replacing
 
 # What runtimes of 2021 and later read.
@@ -20,18 +20,43 @@ OPSET, IR_VERSION = 13, 7
 PROPERTY = "aircl"
 
 
-def relu_components(expansion: Any) -> dict[str, Array]:
-    """Return the constants of a random ReLU layer, or nothing if there is no expansion; a graph has no other."""
+def layer_constants(expansion: Any) -> dict[str, Array]:
+    """Return the constants of a random ReLU layer or of a kernel, or nothing if there is no expansion."""
     if expansion is None:
         return {}
     expansion = getattr(expansion, "estimator", expansion)  # of one that is frozen
     if isinstance(expansion, AutoBuffer):
         return {f"layer.{name}": array for name, array in expansion._layer().items()}
+    if isinstance(expansion, GaussianKernel):
+        kernel = {"origin": expansion._origin, "half_norms": expansion._half_norms}
+        kernel = {name: backend_of(array).to_numpy(array) for name, array in kernel.items()}
+        kernel |= {"half": np.array([0.5]), "zero": np.zeros(1), "axes": np.array([1])}
+        if expansion.sigma != "median":  # else it is among what is fitted
+            kernel["sigma"] = np.array([expansion.sigma_])
+        return {f"kernel.{name}": array for name, array in kernel.items()}
     if type(expansion).__name__ != "RandomReLU":
         raise ValueError(
-            f"{type(expansion).__name__} cannot be exported to ONNX, only RandomReLU can. Export to safetensors."
+            f"{type(expansion).__name__} cannot be exported to ONNX, only transformers of aircl can. Export to "
+            "safetensors."
         )
     return {"expansion.components": expansion._state_arrays()["components"]}
+
+
+# exp(-|x - m|^2 / 2 sigma^2), with the origin among the centres m, as `GaussianKernel` has it.
+_KERNEL = [
+    ("Sub", ["X", "kernel.origin"], ["rows"]),
+    ("Sub", ["expansion.centers", "kernel.origin"], ["centers"]),
+    ("Transpose", ["centers"], ["columns"]),
+    ("MatMul", ["rows", "columns"], ["along"]),
+    ("Mul", ["rows", "rows"], ["squares"]),
+    ("ReduceSum", ["squares", "kernel.axes"], ["lengths"]),
+    ("Mul", ["lengths", "kernel.half"], ["half_lengths"]),
+    ("Sub", ["along", "half_lengths"], ["differences"]),
+    ("Sub", ["differences", "kernel.half_norms"], ["distances"]),
+    ("Min", ["distances", "kernel.zero"], ["clipped"]),
+    ("Div", ["clipped", "variance"], ["exponents"]),
+    ("Exp", ["exponents"], ["features"]),
+]
 
 
 def write(
@@ -45,7 +70,7 @@ def write(
     header : str
         Of the export; its labels are those that `label_index` counts, in ascending order.
     arrays : mapping
-        `weights`, perhaps `intercept` and what `relu_components` returned.
+        `weights`, perhaps `intercept` and what `layer_constants` returned.
     temperature : float or None
     form : {"linear", "cosine", "two-streams"}, default="linear"
         What is multiplied by the weights: the features, the same at length 1, or those after a ReLU and a tanh.
@@ -57,7 +82,12 @@ def write(
     components = next((name for name in ("expansion.components", "layer.components") if name in constants), None)
     width = constants[components or "weights"].shape[0]
     nodes, features = [], "X"
-    if components is not None:
+    if "kernel.origin" in constants:
+        width, features = len(constants["kernel.origin"]), "features"
+        sigma = "expansion.sigma" if "expansion.sigma" in constants else "kernel.sigma"
+        nodes.append(helper.make_node("Mul", [sigma, sigma], ["variance"]))
+        nodes += [helper.make_node(*node) for node in _KERNEL]
+    elif components is not None:
         if components == "layer.components" and "layer.threshold" not in constants:
             nodes.append(helper.make_node("LpNormalization", ["X"], ["rows"], axis=1, p=2))
             features = "rows"

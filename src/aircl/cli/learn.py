@@ -223,7 +223,7 @@ def learn(
         model = new_model(method, settings, width, seed) if append is None else load_model(append)
         if append is not None and memory_limit is not None:
             model.set_params(memory_limit=memory_limit)
-        use_key(model, ledger, ledger_key)
+        use_key(model, ledger, ledger_key, on_duplicate)
         is_new = not model.__sklearn_is_fitted__()
         asked = Asked(label, features, sample_weight, id_, tuple(text or ()), image)
         opened = open_rows(

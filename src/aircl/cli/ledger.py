@@ -59,11 +59,13 @@ class Command:
         on_duplicate: str | None = None,
         replaced: dict[str, Any] | None = None,
     ) -> None:
+        from aircl.classifiers.rows import read_keys
         from aircl.engine import Ledger
 
         self.model, self.by_id, self.on_duplicate, self.replaced = model, by_id, on_duplicate or "error", replaced
         known = model._learner.state.ledger if hasattr(model, "_learner") else None
         self.since = Ledger(by_id=False, books=()) if known is None else known
+        self.since.check_keys(read_keys(model._ledger()))  # before the features of any row are made
 
     def learn(self, part: Batch, X: Array) -> None:
         """Learn a batch, whose features may have been given another precision."""
@@ -118,15 +120,22 @@ def check_usage(on_duplicate: str | None, replaced: list[str] | None, engine: st
         raise typer.BadParameter("it has the old rows for --on-duplicate replace.", param_hint="--replaced")
 
 
-def use_key(model: AnalyticClassifier, ledger: bool, keys: list[Path] | None) -> None:
-    """Give a model that was read the key of its ledger, or refuse a ledger where rows were learned without."""
-    from aircl.classifiers.duplicates import check_ledger
-
+def use_key(model: AnalyticClassifier, ledger: bool, keys: list[Path] | None, on_duplicate: str | None = None) -> None:
+    """Give a model the keys of its ledger, or say in the words of the command line that it has none."""
+    has_ledger = model._ledger() is not False
+    asked = {"--ledger": ledger, "--ledger-key": keys, "--on-duplicate": on_duplicate}
+    option = next((option for option, value in asked.items() if value), None)
+    if option is not None and model._has_learned() and not has_ledger:
+        raise ValueError(
+            f"the model has learned without a ledger, and {option} comes too late: what is not in a ledger counts as "
+            f"never learned. Leave {option} out, or learn all again with --ledger."
+        )
+    if on_duplicate and not (has_ledger or ledger or keys):
+        raise ValueError("--on-duplicate asks a ledger, and there is none: --ledger keeps one.")
     if keys:
         model.set_params(ledger=keys)
-    elif ledger and model._ledger() is False:
+    elif ledger and not has_ledger:
         model.set_params(ledger=True)
-    check_ledger(model)
 
 
 def read_rows(sources: Sequence[Source], batch: int, kind: LabelKind) -> dict[str, Any]:

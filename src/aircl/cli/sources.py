@@ -167,6 +167,10 @@ def open_sources(
     if images and asked.labelled:
         raise DataError(f"{images[0]} is one image, without a label. Put images into one folder per class.")
     tables = [path for path in paths if path not in images]
+    said = {"--label": asked.label, "--features": asked.features, "--sample-weight": asked.weight, "--id": asked.id}
+    said |= {"--text": " ".join(asked.text), "--image": asked.image}
+    if not tables and (option := next((option for option, name in said.items() if name), None)):
+        raise typer.BadParameter("it names a column, and folders, images and functions have none.", param_hint=option)
     return _Opening(asked, model, backbone, device, quiet).open(folders, images, tables, functions)
 
 
@@ -230,7 +234,7 @@ class _Opening:
         """Open tables, as far as texts may be in them, and find out what their columns are where nobody has said."""
         from aircl.data.arrays.files import check_type
         from aircl.data.arrays.tables import TABLES
-        from aircl.raw.columns import find_label, find_texts
+        from aircl.raw.columns import find_label
         from aircl.raw.tables import open_table
 
         asked = self.asked
@@ -239,10 +243,8 @@ class _Opening:
         tables = [open_table(path) for path in paths if path.suffix.lower() in TABLES]
         if tables and asked.labelled and asked.label is None:
             asked = replace(asked, label=find_label(tables[0].columns))
-        is_open = self.n_features is None and not (asked.text or asked.image or asked.features or asked.names)
-        if tables and is_open and (asked.label is not None or not asked.labelled):
-            asked = replace(asked, text=find_texts(tables[0], [asked.label, asked.weight, asked.id]))
-            self._check_not_images(tables[0], asked.text)
+        if tables and not (asked.text or asked.image or asked.features or asked.names):
+            asked = replace(asked, text=self._find_texts(tables, asked))
             if len(asked.text) > 1 and not self.quiet:
                 names = ", ".join(map(repr, asked.text))
                 say(f"Note: the texts are the columns {names}, joined; --text COL chooses, --id COL names rows.")
@@ -253,6 +255,24 @@ class _Opening:
                 f"say which column or array of {paths[0]} holds the labels.{names}", param_hint="--label"
             )
         return tables
+
+    def _find_texts(self, tables: list[Table], asked: Asked) -> tuple[str, ...]:
+        """Return the columns of texts of the first table that has rows; where none has, what a backbone is given."""
+        from aircl.backbones.catalogue import kinds_of
+        from aircl.raw.columns import find_label, find_texts
+
+        name = self.backbone or (self.noted or {}).get("name")
+        takes_texts = name is not None and "texts" in kinds_of(name)
+        label = asked.label or find_label(tables[0].columns)
+        if label is None if self.n_features is None else not (self.is_raw and takes_texts):
+            return ()
+        others = [label, asked.weight, asked.id or self.known.get("id")]
+        full = next((table for table in tables if table.head(table.columns, 1)), None)
+        if full is None:
+            return tuple(name for name in tables[0].columns if takes_texts and name not in others)
+        text = find_texts(full, others)
+        self._check_not_images(full, text)
+        return text if self.n_features is None or len(text) == 1 else ()  # what a model has learned is not guessed
 
     def _check_numbers(self, tables: list[Table]) -> None:
         """Refuse texts for a model that has learned from numbers, unless somebody says which columns they are."""
@@ -317,7 +337,7 @@ class _Opening:
         import numpy as np
 
         from aircl.data.arrays import DataError
-        from aircl.data.samples import ImageFiles
+        from aircl.data.samples import UnnamedImages
         from aircl.raw import folders as image_folders
 
         sources: list[Source] = []
@@ -330,12 +350,12 @@ class _Opening:
             if loose and labels is not None and not self.quiet:
                 say(f"Note: {folder}: images beside the folders of classes are left out: {', '.join(loose[:4])}.")
             folder = folder.absolute()
-            frozen = self._made("images", ImageFiles(folder, files[:1])[np.arange(1)])
+            frozen = self._made("images", UnnamedImages(folder, files[:1])[np.arange(1)])
             sources += image_folders.image_shards(folder, files, labels, frozen)
         if images:
             files = [str(path) for path in images]
             here = Path.cwd()
-            frozen = self._made("images", ImageFiles(here, files[:1])[np.arange(1)])
+            frozen = self._made("images", UnnamedImages(here, files[:1])[np.arange(1)])
             sources += image_folders.image_shards(here, files, None, frozen)
         return sources
 

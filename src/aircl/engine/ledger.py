@@ -269,6 +269,11 @@ class Ledger:
         return [book.key for book in self.books if book.key is not None]
 
     # -- questions --
+    def check_keys(self, given: Collection[bytes]) -> None:
+        """Refuse to go on without a key that is neither here nor given."""
+        for book in self.books:
+            book.key_from(given)
+
     def shown(
         self, contents: Iterable[Any], ids: Iterable[bytes] | None = None, given: Collection[bytes] = ()
     ) -> Shown:

@@ -116,7 +116,7 @@ def find_texts(table: Table, others: Sequence[str | None]) -> tuple[str, ...]:
     texts = tuple(name for place, name in enumerate(left) if is_text([row[place] for row in rows]))
     if not texts:
         return ()
-    check_no_ids(table, left)
+    check_no_ids(table, left, "--text")
     return texts if len(texts) == len(left) else ()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from aircl.data.arrays import DataError, LabelKind
 from aircl.data.arrays.source import Array
 from aircl.data.image_folder import SUFFIXES, list_classes, list_images
-from aircl.data.samples import ImageFiles
+from aircl.data.samples import UnnamedImages
 from aircl.raw.encoded import Block, EncodedSource
 from aircl.raw.frozen import FrozenBackbone
 
@@ -25,12 +25,12 @@ class ImageSource(EncodedSource):
 
     Parameters
     ----------
-    inputs : ImageFiles
+    inputs : UnnamedImages
     labels : array of str of shape (n,) or None
     backbone : FrozenBackbone
     """
 
-    def __init__(self, inputs: ImageFiles, labels: Array | None, backbone: FrozenBackbone) -> None:
+    def __init__(self, inputs: UnnamedImages, labels: Array | None, backbone: FrozenBackbone) -> None:
         super().__init__(backbone)
         self.path, self.n_rows = inputs.folder, len(inputs)
         self._inputs, self._labels = inputs, labels
@@ -121,6 +121,6 @@ def image_shards(
     """
     parts = [slice(start, start + shard_images) for start in range(0, len(files), shard_images)]
     return [
-        ImageSource(ImageFiles(folder, files[part]), None if labels is None else labels[part], backbone)
+        ImageSource(UnnamedImages(folder, files[part]), None if labels is None else labels[part], backbone)
         for part in parts
     ]

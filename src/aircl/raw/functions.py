@@ -8,9 +8,9 @@ from typing import Any
 
 from aircl.data.arrays import DataError, LabelKind
 from aircl.data.arrays.generated import GeneratedSource
-from aircl.data.samples import ImageFiles, Texts
+from aircl.data.samples import Texts, UnnamedImages
 from aircl.embedding import ImageList
-from aircl.inputs import Kind
+from aircl.inputs import Kind, is_empty
 from aircl.raw.encoded import BLOCK_ROWS, Block, EncodedSource, Samples
 from aircl.raw.frozen import FrozenBackbone
 
@@ -69,7 +69,9 @@ def as_inputs(place: str, samples: list[Any], kind: Kind) -> Samples:
     if kind == "texts":
         if wrong := [sample for sample in samples if not isinstance(sample, str)]:
             raise DataError(f"{place} yields a {type(wrong[0]).__name__} among texts.")
+        if any(map(is_empty, samples)):
+            raise DataError(f"{place} yields a text that holds nothing but spaces. Fill or drop such rows.")
         return Texts(samples)
     if all(isinstance(sample, str | PathLike) for sample in samples):
-        return ImageFiles(".", [str(sample) for sample in samples])
+        return UnnamedImages(".", [str(sample) for sample in samples])
     return ImageList(samples)

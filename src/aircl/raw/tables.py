@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from aircl.data.arrays import DataError, LabelKind
+from aircl.data.arrays.columns import listed
 from aircl.data.arrays.labels import read_text_label, read_typed_label, text_label_kinds, typed_label_kinds
 from aircl.data.arrays.source import Array, check_id, is_broken
 from aircl.data.arrays.tables import TABLES, Table
-from aircl.data.samples import ImageFiles, Texts
+from aircl.data.samples import Texts, UnnamedImages
+from aircl.inputs import is_empty
 from aircl.raw.columns import Columns
 from aircl.raw.encoded import BLOCK_ROWS, Block, EncodedSource
 from aircl.raw.frozen import FrozenBackbone
@@ -89,7 +91,7 @@ class _TableSource(EncodedSource):
         inputs, raw = self._inputs(places, cells)
         return Block(inputs, y, weight, ids, raw)
 
-    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[str]]:
+    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | UnnamedImages, list[str]]:
         raise NotImplementedError
 
     def _kinds_of(self, place: str, label: Any) -> set[LabelKind]:
@@ -132,14 +134,14 @@ class TextTable(_TableSource):
     [((1, 1024), ['card'])]
     """
 
-    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[str]]:
+    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | UnnamedImages, list[str]]:
         texts = []
         for place, parts in zip(places, zip(*(cells[name] for name in self._columns.text), strict=True), strict=True):
             if wrong := [part for part in parts if not (part is None or isinstance(part, str))]:
                 raise DataError(f"{place}: {wrong[0]!r:.40} is not a text. Name columns of texts with --text.")
-            text = "\n".join(part for part in parts if part and not part.isspace())
+            text = "\n".join(part for part in parts if part and not is_empty(part))
             if not text:
-                raise DataError(f"{place}: there is no text in {self._columns.text[0]!r}. Fill or drop such rows.")
+                raise DataError(f"{place}: there is no text in {listed(self._columns.text)}. Fill or drop such rows.")
             if is_broken(text):
                 raise DataError(f"{place}: the text {text[:40]!r} is not Unicode: half of a character.")
             texts.append(text)
@@ -171,11 +173,11 @@ class ImageTable(_TableSource):
     [((1, 36), ['cat'])]
     """
 
-    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | ImageFiles, list[Any]]:
+    def _inputs(self, places: list[str], cells: dict[str, tuple[Any, ...]]) -> tuple[Texts | UnnamedImages, list[Any]]:
         assert self._columns.image is not None
         pairs = zip(places, cells[self._columns.image], strict=True)
         names = [find_image(self._table, place, name) for place, name in pairs]
-        return ImageFiles(self.path.parent, names), [self.path.parent / name for name in names]
+        return UnnamedImages(self.path.parent, names), [self.path.parent / name for name in names]
 
 
 def find_image(table: Table, place: str, name: Any) -> str:
@@ -195,5 +197,5 @@ def first_image(table: Table, column: str) -> Any:
     """Return the first image of a table as a batch of one, or None if there is no row."""
     for place, (name,) in table.rows([column]):
         found = find_image(table, f"{table.path}, {place}", name)
-        return ImageFiles(table.path.parent, [found])[np.arange(1)]
+        return UnnamedImages(table.path.parent, [found])[np.arange(1)]
     return None

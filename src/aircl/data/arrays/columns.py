@@ -93,7 +93,7 @@ def align_columns(path: Path, selected: Sequence[str], names: Sequence[str] | No
     return chosen, ignored
 
 
-def check_no_ids(table: Table, columns: Sequence[str]) -> None:
+def check_no_ids(table: Table, columns: Sequence[str], option: str = "--features") -> None:
     """Refuse columns that nobody has called features and that look like names of rows: a model would learn the order.
 
     Parameters
@@ -101,10 +101,12 @@ def check_no_ids(table: Table, columns: Sequence[str]) -> None:
     table : Table
     columns : sequence of str
         What is about to be taken for features.
+    option : str
+        What says which columns are.
     """
     for name in columns:
         if _ID.fullmatch(name):
-            raise _looks_like_id(table.path, name, "is named like an id")
+            raise _looks_like_id(table.path, name, "is named like an id", option)
     left, before = list(columns), [-math.inf] * len(columns)
     rows = 0
     for row in table.head(columns, COUNTED_ROWS):
@@ -116,13 +118,13 @@ def check_no_ids(table: Table, columns: Sequence[str]) -> None:
         if not left:
             return
     if rows == COUNTED_ROWS:
-        raise _looks_like_id(table.path, left[0], f"counts up over {rows} rows, as an id does")
+        raise _looks_like_id(table.path, left[0], f"counts up over {rows} rows, as an id does", option)
 
 
-def _looks_like_id(path: Path, name: str, why: str) -> DataError:
+def _looks_like_id(path: Path, name: str, why: str, option: str) -> DataError:
     return DataError(
         f"{path}: column {name!r} {why}, and would be learned as a feature. If it names the rows: --id {name!r}. "
-        "If it is a feature, say which columns are with --features."
+        f"If not, say which columns count with {option}."
     )
 
 

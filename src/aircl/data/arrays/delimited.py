@@ -93,7 +93,8 @@ class DelimitedSource(Source):
             except ValueError:
                 return DataError(
                     f"{self.path}, line {line}: column {name!r} holds {row[position]!r}, which is not a number. "
-                    "Say which columns are features with --features, or which hold texts with --text."
+                    "Say which columns are features with --features, which hold texts with --text, or paths of images "
+                    "with --image."
                 )
         return DataError(f"{self.path}, line {line}: the features are not numbers.")
 

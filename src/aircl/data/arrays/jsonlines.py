@@ -82,8 +82,8 @@ def _numbers(place: str, values: Row) -> list[float]:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise DataError(
-                f"{place}: {value!r:.40} is not a number. Say which columns are features with --features, or which "
-                "hold texts with --text."
+                f"{place}: {value!r:.40} is not a number. Say which columns are features with --features, which "
+                "hold texts with --text, or paths of images with --image."
             )
     try:
         return [float(value) for value in values]

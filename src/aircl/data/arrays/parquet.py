@@ -50,7 +50,8 @@ class ParquetSource(Source):
                 if not _is_number(type_):
                     raise DataError(
                         f"{path}: column {name!r} holds {type_}, not numbers. Say which columns are features with "
-                        "--features: names, a pattern, or one column of lists; or which hold texts with --text."
+                        "--features: names, a pattern, or one column of lists; which hold texts with --text, or paths "
+                        "of images with --image."
                     )
             if request.chooses_features:
                 check_no_ids(ParquetTable(path), self._columns)
