@@ -85,7 +85,7 @@ def saves_no_more_for_more(exam: Exam) -> str:
 
 def bytes_of_samples(exam: Exam) -> int:
     """Return what a sample may take that a method owns up to: double precision, a label and a few numbers beside it."""
-    wide = max(exam.material.train_inputs[0].size, exam.material.setup.n_features, exam.material.setup.buffer or 0)
+    wide: int = max(exam.material.train_inputs[0].size, exam.material.setup.n_features, exam.material.setup.buffer or 0)
     return 8 * wide + 64
 
 
