@@ -36,17 +36,20 @@ def test_it_says_what_it_wrote(model, run):
     assert told == {"export": "e", "classes": 10, "features": 64, "bytes": size}
 
 
-def test_what_an_export_cannot_do_is_said(model, run):
-    run("export", "m", "-o", "e")
+@pytest.mark.parametrize("name", ["e", "e.onnx"])
+def test_what_an_export_cannot_do_is_said(model, run, name):
+    if name == "e.onnx":
+        pytest.importorskip("onnx")
+    run("export", "m", "-o", name)
     for command in (
-        ("learn", "train.csv", "--label", "y", "--append", "e"),
-        ("merge", "m", "e"),
-        ("forget", "e", "--class", "3"),
+        ("learn", "train.csv", "--label", "y", "--append", name),
+        ("merge", "m", name),
+        ("forget", name, "--class", "3"),
     ):
         said = run(*command, "-o", "m2", code=1).stderr
-        assert "e is an export" in said, said
+        assert f"{name} is an export" in said, said
         assert "holds no statistics" in said
-    assert "e is an export" in run("info", "e", code=1).stderr
+    assert f"{name} is an export" in run("info", name, code=1).stderr
     run("export", "m", "-o", "m", code=1)
 
 

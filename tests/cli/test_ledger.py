@@ -21,6 +21,7 @@ X = X / 16
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIRCL_CACHE", str(tmp_path.with_name(f"{tmp_path.name}-cache")))
     for number in range(3):
         rows = slice(300 * number, 300 * number + 300)
         np.savez(f"{number}.npz", X=X[rows], y=Y[rows])

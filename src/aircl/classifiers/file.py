@@ -109,6 +109,11 @@ def _reading(path: Path) -> Iterator[tuple[str, str | None, dict[str, Any], _Fil
             arrays = _FileArrays(file)
             yield text, metadata.get("sha256"), _parse(text, arrays.shapes), arrays
     except SafetensorError as error:
+        if path.suffix.lower() == ".onnx":
+            raise FileError(
+                f"{path} is an export, by its name: it holds no statistics and can only predict. Use the model that it "
+                "was made of."
+            ) from error
         raise FileError(f"{path} is not a whole safetensors file: truncated, damaged or foreign ({error}).") from error
     except FileError:
         raise
