@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from record_rows import Line, experiments_of, read
 
 from aircl.benchmark.results import RunDirectory
+from aircl.methods.registry import GROUPS
 from aircl.report import (
     Experiment,
     plot_anytime,
@@ -41,6 +43,10 @@ IN_TABLE1 = (
 IN_TABLE2 = ("table2", "table2-others", "table2-imbalance", "table2-analytic", "table2-ranpac")
 IN_PROMPTS = ("prompts", "prompts-frozen", "prompts-adapter")
 ORDERS = ("ascending", "descending", "shuffled")
+# What a method made for imbalance begins from, if that is not ER; "": it is not compared.
+PLAIN = dict.fromkeys(("ewc", "si", "rwalk", "lfl", "dmc"), "fine-tuning") | dict.fromkeys(
+    ("air", "air-calibrated", "aef-ocl", "er", "icarl"), ""
+)
 
 
 class Record:
@@ -179,6 +185,42 @@ def si_blurry(record: Record) -> str:
     )
 
 
+def gains(record: Record) -> str:
+    """What a method made for imbalance adds to the plain one that it begins from, in points; the same seeds of both."""
+    down, up, mixed = (record.methods(*IN_TABLE1, order=order) for order in ("descending", "ascending", "shuffled"))
+    online = record.methods(*IN_TABLE2)
+    columns = [
+        (down, "A_last"),
+        (up, "A_last"),
+        (mixed, "A_last"),
+        (down, "tail"),
+        (online, "A_auc"),
+        (online, "A_last"),
+    ]
+    rows = []
+    for name in GROUPS["imbalance"]:
+        plain = PLAIN.get(name, "er")
+        cells = [gain(methods, name, plain, metric) for methods, metric in columns]
+        if plain and set(cells) != {"-"}:
+            rows.append([f"{name}, beside {plain}", *cells])
+    orders = (f"A_last {order}" for order in ("descending", "ascending", "shuffled"))
+    header = ["", *orders, "tail, descending", "online: A_auc", "online: A_last"]
+    return markdown(header, rows, "Revisions as above." if rows else "")
+
+
+def gain(methods: Mapping[str, MethodResults], name: str, plain: str, metric: str) -> str:
+    """Return the mean difference of two methods over the seeds that both have, with its standard error."""
+    if name not in methods or plain not in methods:
+        return "-"
+    own, other = ({job.seed: job.final(metric) for job in methods[one].used} for one in (name, plain))
+    pairs = [(own[seed], other[seed]) for seed in own.keys() & other.keys()]
+    by_seed = [100 * (one - two) for one, two in pairs if one is not None and two is not None]
+    if not by_seed:
+        return "-"
+    error = np.std(by_seed, ddof=1) / len(by_seed) ** 0.5 if len(by_seed) > 1 else None
+    return f"{np.mean(by_seed):+.1f}" + ("" if error is None else f" ± {error:.1f}")
+
+
 def published(record: Record, run: str = "table1") -> str:
     """The paper's numbers beside ours, for the methods that both have."""
     rows = []
@@ -262,6 +304,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "long-tail": long_tail,
     "long-tail-groups": long_tail_groups,
     "si-blurry": si_blurry,
+    "gains": gains,
     "published": published,
     "published-si-blurry": lambda record: published(record, "table2"),
     "gamma": gamma,

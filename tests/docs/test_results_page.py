@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import shlex
@@ -73,6 +74,20 @@ def test_tables_tell_what_was_measured(record, kept, tmp_path):
     assert {path.name for path in (tmp_path / "results").iterdir()} == {
         "confusion.svg", "norms-and-loss.svg", "groups.svg", "orders.svg",
     }  # fmt: skip
+
+
+def test_a_gain_is_the_difference_of_two_methods_seed_by_seed(record, kept):
+    from record_tables import gain
+
+    methods = kept.methods("table1", order="ascending")
+    finals = [np.array([job.final("tail") for job in methods[name].jobs]) for name in ("air", "acil")]
+    points = 100 * (finals[0] - finals[1])
+    assert len(points) == 2
+    expected = f"{points.mean():+.1f} ± {points.std(ddof=1) / 2**0.5:.1f}"
+    assert gain(methods, "air", "acil", "tail") == expected
+    one = {**methods, "acil": dataclasses.replace(methods["acil"], jobs=methods["acil"].jobs[1:])}
+    assert gain(one, "air", "acil", "tail") == f"{points[1]:+.1f}"
+    assert gain(methods, "air", "er", "tail") == gain({}, "air", "acil", "tail") == "-"
 
 
 def test_the_page_is_the_same_without_the_directories_of_runs(record, kept, tmp_path):

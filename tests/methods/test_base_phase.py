@@ -117,8 +117,8 @@ def test_options_that_there_are_not():
         resolve_options("ranpac", {"width": 3}, online=False)
 
 
-@pytest.mark.slow
 # -- REAL --
+@pytest.mark.slow
 def test_it_is_taught_the_features_of_the_supervised_network(digits, make, vit):
     first = digits.stream(5).phases[0]
     shown = vit.transform(digits.images[first.train[:100]])
