@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier, Client, ServiceError
+from aircl.cli import served as served_module
 from aircl.serve.changes import Change, Rows
 from aircl.serve.errors import BusyError, StorageError
 from aircl.serve.gatherer import Gatherer
@@ -254,9 +255,13 @@ def test_predict_asks_a_service(place, token, processes, forks, tmp_path, monkey
             np.testing.assert_allclose(theirs, mine, atol=1e-9)
         else:
             assert served.stdout == local.stdout
-    np.savez("many.npz", X=np.resize(rows, (10_001, 3)), y=np.resize(y, 10_001))  # more than one request may have
-    many = forks.run("predict", "--server", url, "many.npz", "--label", "y")
-    assert (many.code, len(many.stdout.splitlines())) == (0, 10_002)
+    asked = []  # rows of a request: so many that their probabilities are not too many for one answer
+    ask = Client.ask
+    monkeypatch.setattr(Client, "ask", lambda self, X, **options: asked.append(len(X)) or ask(self, X, **options))
+    monkeypatch.setattr(served_module, "_PROBABILITIES", 21)
+    p = served_module.ServedModel(url, None).predict_proba(rows)
+    np.testing.assert_allclose(p, AIRClassifier.load("model.safetensors").predict_proba(rows), atol=1e-9)
+    assert asked == [7] * 8 + [4]
     assert forks.run("predict", "model.safetensors").code == 2
     gone = forks.run("predict", "--server", url, "--token", "x", "absent.npz")
     assert gone.code == 1
