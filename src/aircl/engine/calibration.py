@@ -306,7 +306,7 @@ def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[
         error = weight[:, None] * expected  # of the bias of every column: sum of p - 1_y
         H = np.diag(ridge[:n_free])
         H[0, 0] += weight @ of_slope
-        if n_free > 1:
+        if pairs is not None:
             H[0] += np.bincount(flat, (weight[:, None] * with_slope).ravel(), minlength=1 + C)
             H[1:, 0] = H[0, 1:]
             H += np.diag(np.bincount(flat, error.ravel(), minlength=1 + C))
