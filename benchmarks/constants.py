@@ -48,9 +48,10 @@ VALUES: dict[str, dict[str, tuple[float, ...]]] = {
     "novelty": {
         "RIDGE": (0.25, 0.5, 1.0),
         "BACKGROUND": (0.1, 0.2, 0.5),
-        "SPREAD": (0.5, 0.7, 0.9),
-        "SPREAD_OUTSIDE": (0.3, 0.42, 0.6),
-        "PRIOR_WIDENING": (1.0, 1.5, 2.0),
+        "SPREAD": (0.3, 0.42, 0.6),
+        "STRAY": (0.3, 0.5, 0.7),
+        "PRIOR_ALONG": (0.04, 0.06, 0.08),
+        "PRIOR_WIDENING": (0.1, 0.15, 0.2),
     },
 }
 
@@ -116,13 +117,14 @@ class Calibrated:
         clf = AIRClassifier(store=store).fit(X, y)
         solution = clf._solution()
         self.problem, self.W = solution.problem, solution.W
-        self.trace = Criterion(solution.problem).at(solution.gamma).trace
+        trial = Criterion(solution.problem).at(solution.gamma)
+        self.told = trial.trace, trial.leverage
         self.scores = clf.expand(X_test) @ solution.W
         self.own = np.searchsorted(np.unique(y), y_test)
 
     def measure(self) -> tuple[float, float]:
         """Return the NLL, averaged over classes, and what is expected minus what is measured."""
-        found = calibration.calibrate(self.problem, self.W, self.trace)
+        found = calibration.calibrate(self.problem, self.W, *self.told)
         log_p = log_softmax((self.scores + found.b) / found.temperature, axis=1)
         each = [self.own == k for k in np.unique(self.own)]
         right = np.mean([(log_p[rows].argmax(axis=1) == self.own[rows]).mean() for rows in each])

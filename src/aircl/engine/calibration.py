@@ -52,6 +52,10 @@ PENALTY = 0.01
 SLOPE_PENALTY = 1e-6
 # The limits of 1 / T in units of the scores' standard deviation, and the most steps of Newton's method.
 SLOPES, MAX_STEPS = (1e-3, 1e3), 50
+# From so many draws of a class on, the search begins with some of them.
+MANY_DRAWS = 64
+# Numbers that are worked on at a time.
+IN_CACHE = 2**15
 # Of more classes than the first, a class has so many of the strongest rivals, and of the others stand-ins.
 MANY_CLASSES, STRONGEST, STAND_INS = 128, 32, 16
 # Of more classes than the first, some are simulated: so many that their expected scores are as many as the second.
@@ -263,60 +267,82 @@ def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[
     -----
     Convex in 1/T and b/T: Newton's method, about ten steps of O(C d r^2 + C^3), until no digit of the loss changes.
     """
-    (c, d, _), C = scores.shape, len(share)
+    C = len(share)
     share = share[rivals[:, 0]] / share[rivals[:, 0]].sum()
     unit = float(scores.std()) or 1.0
-    scaled, flat, weight = scores / unit, rivals.ravel(), (share / d)[:, None, None]
+    scaled = scores / unit
     ridge = 2.0 * np.concatenate([[SLOPE_PENALTY], np.full(C, PENALTY / C)])
-    n_free = 1 + C if c == C else 1
-    pairs = (C * rivals[:, :, None] + rivals[:, None, :]).ravel() if c == C else None
+    n_free = 1 + C if len(rivals) == C else 1
+    flat, pairs = rivals.ravel() + 1, None
+    if n_free > 1:
+        pairs = ((1 + C) * (rivals[:, :, None] + 1) + rivals[:, None, :] + 1).ravel()
 
-    def loss(at: Array) -> tuple[float, Array]:
-        """Return the loss at (1/T, b/T), and the probabilities there."""
-        logits = at[0] * scaled + (at[1:][rivals] + log_weight)[:, None, :]
-        own = logits[:, :, 0].copy()
-        highest = logits.max(axis=2, keepdims=True)
-        p = np.exp(np.subtract(logits, highest, out=logits), out=logits)
-        total = p.sum(axis=2, keepdims=True)
-        log_p = own - highest[:, :, 0] - np.log(total[:, :, 0])
-        p /= total
-        return float(0.5 * ridge @ at**2 - share @ log_p.mean(axis=1)), p
-
-    def newton_step(at: Array, p: Array) -> tuple[Array, float]:
-        """Return the Newton step from there, and what it promises."""
-        weighted = weight * p
-        error = weighted.sum(axis=1)  # of the bias of every column: sum of p - 1_y
-        error[:, 0] -= share
-        of_slope = np.vdot(weighted, scaled) - share @ scaled[:, :, 0].mean(axis=1)
-        gradient = ridge * at + np.append(of_slope, np.bincount(flat, error.ravel(), minlength=C))
-        around = scaled - (p * scaled).sum(axis=2, keepdims=True)
+    def derivatives(at: Array, scaled: Array) -> tuple[float, Array, Array]:
+        """Return the loss at (1/T, b/T), its gradient and its Hessian, for what is free."""
+        (c, d, r), weight = scaled.shape, share / scaled.shape[1]
+        bias, log_p, mean = at[1:][rivals] + log_weight, np.empty((c, d)), np.empty((c, d))
+        expected, of_slope, with_slope = np.empty((c, r)), np.empty(c), np.empty((c, r))
+        second = np.empty((c, r, r) if n_free > 1 else (c, 0, 0))
+        step = max(1, IN_CACHE // (d * r))
+        for first in range(0, c, step):
+            some = slice(first, first + step)
+            s = scaled[some]
+            p = at[0] * s
+            p += bias[some, None, :]
+            p -= p.max(axis=2, keepdims=True)
+            log_p[some] = p[:, :, 0]
+            np.exp(p, out=p)
+            total = p.sum(axis=2)
+            log_p[some] -= np.log(total)
+            p /= total[:, :, None]
+            expected[some] = p.sum(axis=1)
+            mean[some] = np.einsum("cdr,cdr->cd", p, s)
+            around = s - mean[some, :, None]
+            around_p = around * p
+            of_slope[some] = np.einsum("cdr,cdr->c", around_p, around)
+            if n_free > 1:
+                with_slope[some] = around_p.sum(axis=1)
+                np.matmul(p.swapaxes(1, 2), p, out=second[some])
+        error = weight[:, None] * expected  # of the bias of every column: sum of p - 1_y
         H = np.diag(ridge[:n_free])
-        H[0, 0] += np.einsum("cdr,cdr,cdr->", weighted, around, around)
+        H[0, 0] += weight @ of_slope
         if pairs is not None:
-            H[0, 1:] = H[1:, 0] = np.bincount(flat, (weighted * around).sum(axis=1).ravel(), minlength=C)
-            H[1:, 1:] -= np.bincount(pairs, (weighted.swapaxes(1, 2) @ p).ravel(), minlength=C * C).reshape(C, C)
-            H[1:, 1:] += np.diag(np.bincount(flat, weighted.sum(axis=1).ravel(), minlength=C))
-        if (at[0] == SLOPES[0] and gradient[0] > 0.0) or (at[0] == SLOPES[1] and gradient[0] < 0.0):
-            gradient[0] = H[0, 1:] = H[1:, 0] = 0.0  # it stays at its limit
-        step = np.zeros(1 + C)
-        step[:n_free] = np.linalg.solve(H, gradient[:n_free])
-        return step, float(gradient @ step)
+            H[0] += np.bincount(flat, (weight[:, None] * with_slope).ravel(), minlength=1 + C)
+            H[1:, 0] = H[0, 1:]
+            H += np.diag(np.bincount(flat, error.ravel(), minlength=1 + C))
+            second *= weight[:, None, None]
+            H -= np.bincount(pairs, second.ravel(), minlength=(1 + C) ** 2).reshape(1 + C, 1 + C)
+        error[:, 0] -= share
+        gradient = ridge * at + np.bincount(flat, error.ravel(), minlength=1 + C)
+        gradient[0] += weight @ (mean - scaled[:, :, 0]).sum(axis=1)
+        return float(0.5 * ridge @ at**2 - weight @ log_p.sum(axis=1)), gradient, H
+
+    def minimise(at: Array, scaled: Array, enough: float) -> Array:
+        """Return (1/T, b/T) from where a step of Newton's method promises no more than `enough`."""
+        value, gradient, H = derivatives(at, scaled)
+        for _ in range(MAX_STEPS):
+            if (at[0] == SLOPES[0] and gradient[0] > 0.0) or (at[0] == SLOPES[1] and gradient[0] < 0.0):
+                gradient[0] = H[0, 1:] = H[1:, 0] = 0.0  # it stays at its limit
+            step = np.zeros(1 + C)
+            step[:n_free] = np.linalg.solve(H, gradient[:n_free])
+            promised, before = float(gradient @ step), value
+            for halved in range(20):
+                there = at - 0.5**halved * step
+                there[0] = there[0].clip(*SLOPES)
+                value, *slopes = derivatives(there, scaled)
+                if value <= before:
+                    break
+            else:
+                break
+            at, (gradient, H) = there, slopes
+            if promised <= enough:
+                break
+        return at
 
     at = np.append(1.0, np.zeros(C))
-    value, p = loss(at)
-    for _ in range(MAX_STEPS):
-        step, promised = newton_step(at, p)
-        for halved in range(20):
-            there = at - 0.5**halved * step
-            there[0] = there[0].clip(*SLOPES)
-            new_value, new_p = loss(there)
-            if new_value <= value:
-                break
-        else:
-            break
-        at, value, p = there, new_value, new_p
-        if promised <= 1e-14:
-            break
+    if scores.shape[1] >= MANY_DRAWS:  # most steps are made with an eighth of the draws
+        at = minimise(at, np.ascontiguousarray(scaled[:, ::8]), 1e-6)
+    at = minimise(at, scaled, 1e-11)
     return at[1:] * (unit / at[0]), float(unit / at[0])
 
 

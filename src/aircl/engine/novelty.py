@@ -15,9 +15,11 @@ The scale is the share of new samples of the learned classes that would have a l
 y, v is (1 - rho_y) v_y plus noise of the covariance (1 + (1 - rho_y) / n_y) Sigma_y / (1 - h)^2, h = tr(A^-1 S) / n
 being the leverage of a sample in S, with this A at most a half, and rho_y = tr(A^-1 S) / ((1 - h) n_y |v_y|^2), at most
 1, what is noise of n_y samples in v_y. Sigma_y is the class's own scatter over n_y - 1, where the store has it, shrunk
-with the weight of 10 samples to the pooled one, widened along v_y as much as the classes' own are on average (with 10
-samples' worth of 1.5; so 1.5 where they are not known). Lengths vary more than those of a normal distribution: squared
-ones are log-normal, with deviation 0.7 of the logarithm for v and 0.42 for q. Classes weigh as the priors say.
+with the weight of 10 samples to the pooled one, widened along v_y, as rows are more or less like their class: to a
+variance of 0.06 |v_y|^2, but not more than 1 + 0.15 (C - 1) times that of the pooled one, in which others have a part;
+and all of them in proportion, as the classes' own scatters tell. The less a row is like its class, the more it deviates
+in other directions: squared lengths of these deviations, and q, are log-normal with deviation 0.42 of the logarithm,
+which has a correlation of -1/2 with the deviation along v_y. Classes weigh as the priors say.
 
 Nothing is drawn at random: noise is that of `aircl.engine.calibration`, a continuous function of the statistics.
 The constants are chosen as there.
@@ -40,10 +42,11 @@ from aircl.engine.problem import Problem
 RIDGE, BACKGROUND = 1.0, 0.2
 # Directions in which classes differ, classes that stand for more, and simulated rows in all.
 MANY_DIRECTIONS, MANY_CLASSES, ROWS = 128, 256, 4096
-# Deviations of the logarithms of squared lengths, in directions in which classes differ and in others.
-SPREAD, SPREAD_OUTSIDE = 0.7, 0.42
-# How much wider than in general a class scatters along its own mean, where nothing is known of it.
-PRIOR_WIDENING = 1.5
+# Deviation of the logarithm of squared lengths, and its correlation with how little of its class a row is.
+SPREAD, STRAY = 0.42, 0.5
+# Variance of a class along its own mean, where nothing is known of it: as a share of the mean's squared length, and at
+# the most, as what it has more than the pooled scatter there, for every other class in that scatter.
+PRIOR_ALONG, PRIOR_WIDENING = 0.06, 0.15
 # Beyond so large a share of the simulated rows, the distribution is taken to be exponential.
 TAIL = 0.02
 
@@ -140,17 +143,24 @@ def novelty(problem: Problem) -> Novelty:
 
     pooled = V.T @ S @ V
     rho = (total / ((1.0 - h) * count * np.square(v).sum(axis=1).clip(min=1e-300))).clip(max=1.0)
-    covariance = _covariances(problem, V, means, v, pooled, slots) / (1.0 - h) ** 2
-    roots = symmetric_roots(covariance * (1.0 + (1.0 - rho) / count)[slots][:, None, None])
+    v_new = ((1.0 - rho)[:, None] * v)[slots]
+    u = v_new / np.sqrt(np.square(v_new).sum(axis=1)).clip(min=1e-300)[:, None]
+    covariance = _covariances(problem, V, means, v_new, u, pooled, slots) / (1.0 - h) ** 2
+    covariance *= (1.0 + (1.0 - rho) / count)[slots][:, None, None]
     # Noise for every class, made into coordinates in a way that does not depend on the choice of eigenvectors.
     every = np.broadcast_to(np.arange(C), (len(slots), C))
     noise = normals(key, slots, every, half) @ (v / np.sqrt(C * spread.clip(min=1e-300)))
     quantile = ndtri((np.arange(half) + 0.5) / half)
-    noise *= np.exp((SPREAD * quantile - SPREAD**2 / 2.0) / 2.0)[:, None]
-    noise = np.concatenate([noise, -noise], axis=1) @ roots
-    rows = ((1.0 - rho)[:, None] * v)[slots][:, None, :] + noise
-    shuffled = np.random.default_rng(1).permutation(half)
-    length = np.exp(SPREAD_OUTSIDE * quantile[shuffled] - SPREAD_OUTSIDE**2 / 2.0)
+    length = np.exp(SPREAD * quantile - SPREAD**2 / 2.0)
+    noise = noise @ symmetric_roots(covariance)
+    noise = np.concatenate([noise, -noise], axis=1)
+    along = np.einsum("cdk,ck->cd", noise, u)
+    noise -= along[:, :, None] * u[:, None, :]
+    noise *= np.sqrt(np.tile(length, 2))[:, None]
+    deviation = np.sqrt(np.einsum("ck,ckl,cl->c", u, covariance, u).clip(min=0.0))
+    along = np.sqrt(1.0 - STRAY**2) * along - STRAY * deviation[:, None] * np.tile(quantile, 2)
+    rows = v_new[:, None, :] + noise + along[:, :, None] * u[:, None, :]
+    length = length[np.random.default_rng(1).permutation(half)]
     left = max(total - float(np.trace(pooled)), 0.0) / (1.0 - h) * (1.0 + 1.0 / count[slots])
     outside = left[:, None] * np.tile(length, 2)
     r = _distance(rows.reshape(outside.size, V.shape[1]), outside.ravel(), v, spread, tau)
@@ -181,20 +191,19 @@ def _directions(L: Array, means: Array) -> tuple[Array, Array]:
     return V, spread
 
 
-def _covariances(problem: Problem, V: Array, means: Array, v: Array, pooled: Array, slots: Array) -> Array:
-    """Return Sigma_y of some classes, shape (c, k, k)."""
-    length = np.sqrt(np.square(v).sum(axis=1)).clip(min=1e-300)
-    u = (v / length[:, None])[slots]
-    along = np.einsum("ck,kl,cl->c", u, pooled, u)
+def _covariances(problem: Problem, V: Array, means: Array, v: Array, u: Array, pooled: Array, slots: Array) -> Array:
+    """Return Sigma_y of some classes with means v and directions u (c, k), shape (c, k, k)."""
+    squares, along = np.square(v).sum(axis=1), np.einsum("ck,kl,cl->c", u, pooled, u)
     known = np.zeros(len(slots))
     if problem.moments is not None:
         known = np.where(problem.count[slots] - 1.0 > 1e-9, problem.count[slots] - 1.0, 0.0)
     backend = problem.backend
     rows, centres = backend.asarray(V.T), backend.asarray(means)
     own = {i: own_scatter(problem, rows, centres, int(slots[i])) for i in np.flatnonzero(known)}
-    wider = sum(float(u[i] @ own[i] @ u[i]) / max(along[i], 1e-300) for i in own)
-    widening = max((wider + PRIOR * PRIOR_WIDENING) / (known.sum() + PRIOR), 1.0)
-    covariance: Array = pooled + ((widening - 1.0) * along)[:, None, None] * u[:, :, None] * u[:, None, :]
+    prior = np.minimum(PRIOR_ALONG * squares, (1.0 + PRIOR_WIDENING * (len(problem.count) - 1)) * along)
+    told, weak = sum(float(u[i] @ own[i] @ u[i]) for i in own), max(PRIOR * float(prior.mean()), 1e-300)
+    wider = (prior * (told + weak) / (float(known @ prior) + weak) - along).clip(min=0.0)
+    covariance: Array = pooled + wider[:, None, None] * u[:, :, None] * u[:, None, :]
     for i, scatter in own.items():
         covariance[i] = (scatter + PRIOR * covariance[i]) / (known[i] + PRIOR)
     return covariance
