@@ -10,6 +10,7 @@ import pytest
 
 from aircl.benchmark.contract import CHECKS, check_method, load_method_class, material
 from aircl.benchmark.contract.kept_samples import SampleSearch
+from aircl.benchmark.contract.marks import _in_blocks
 from aircl.methods import METHODS
 from aircl.methods.acil import Acil
 
@@ -129,6 +130,13 @@ def test_a_statistic_of_some_rows_is_no_sample(name):
     assert (finding.result, finding.reason) == (
         "passed", "equal rows change the same numbers of what it saves, but for 0 bytes; it keeps 0 samples."
     )  # fmt: skip
+
+
+def test_counts_that_are_the_same_by_accident_are_no_place():
+    # The uses of ten prompts, in the runs of a network; and three samples of eight numbers.
+    accidents = np.random.default_rng(0).random((13, 10)) < 0.7
+    assert not _in_blocks(accidents, 8)
+    assert _in_blocks(np.repeat(np.eye(13, 3, dtype=bool), 8, axis=1), 8)
 
 
 @pytest.mark.slow

@@ -173,9 +173,9 @@ def _marks(before: Units, again: Units, changed: list[Units]) -> list[Mark]:
         differs = differs[:-1] & ~differs[-1]
         count = differs.sum(axis=0)
         partly = (count > 0) & (count <= len(SIZES) - UNTOUCHED)
-        if not partly.any() or not _in_blocks(differs[:, partly]):
-            continue
         width = first.dtype.itemsize * first.shape[1]
+        if not partly.any() or not _in_blocks(differs[:, partly], width):
+            continue
         moves = np.array([(run[partly].astype(np.float64) - first[partly]).ravel() for run in runs[:-1]])
         if _has_own(np.nan_to_num(moves), differs[:, partly].sum(axis=1) * width):
             file, array = key
@@ -183,10 +183,12 @@ def _marks(before: Units, again: Units, changed: list[Units]) -> list[Mark]:
     return marks
 
 
-def _in_blocks(differs: npt.NDArray[np.bool_]) -> bool:
+def _in_blocks(differs: npt.NDArray[np.bool_], width: int) -> bool:
     """Tell whether most units, in columns, are changed by the same groups as others are."""
     _, counts = np.unique(differs, axis=1, return_counts=True)
-    return bool(np.sort(counts)[-len(differs) :].sum() >= TOGETHER * counts.sum())
+    largest = np.sort(counts)[-len(differs) :]
+    # Counts, such as how often a prompt was used, are the same by accident, each in runs of its own.
+    return bool(largest[largest * width > NO_SAMPLE].sum() >= TOGETHER * counts.sum())
 
 
 def _has_own(moves: Numbers, n_bytes: npt.NDArray[np.int64]) -> bool:

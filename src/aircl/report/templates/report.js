@@ -571,8 +571,9 @@
       const test = against(next);
       if (test) {
         parts.push(` (95 % interval ${amount(test.low)} to ${amount(test.high)}), `, html("b", "", test.clear ? "a clear difference" : "not to be told apart"));
-        const equal = ranked.slice(1).filter((other) => against(other)?.clear === false).length;
-        if (equal > 1) parts.push(`, like ${equal - 1} more`);
+        const equal = ranked.filter((other) => other !== next && other !== best && against(other)?.clear === false).length;
+        const [are, others] = equal === 1 ? ["is", "one other"] : ["are", `${equal} others`];
+        if (equal) parts.push(test.clear ? `; ${others} ${are} not to be told apart from it` : `, and neither ${are} ${others}`);
       }
     }
     const acil = ranked.find((one) => one.name === "acil");
