@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gc
 import json
 import os
@@ -14,7 +13,6 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from aircl.benchmark.contract.material import prepare_material
 from aircl.methods.air import AirShared
@@ -39,9 +37,6 @@ class Disguised(AirShared):
 
     def save(self, directory):
         super().save(directory)
-        self.note(directory)
-
-    def note(self, directory):
         (directory / "notes.bin").write_bytes(b"".join(len(p).to_bytes(4, "little") + p for p in self._pieces))
 
     def restore(self, directory):
@@ -88,133 +83,6 @@ class KeepsSamplesEncrypted(Disguised):
 class KeepsDifferencesOfSamples(Disguised):
     def disguise(self, rows):
         return np.diff(rows, axis=0, prepend=0).astype(np.float16).tobytes()
-
-
-class Few:
-    """Of one that keeps samples: a fixed number, drawn as they come."""
-
-    size = 50
-
-    def __init__(self, setup):
-        super().__init__(setup)
-        self._seen, self._rng = 0, np.random.default_rng(1)
-
-    def learn(self, inputs, labels):
-        AirShared.learn(self, inputs, labels)
-        for row in np.asarray(inputs):
-            self._seen += 1
-            if (place := self.place()) < self.size:
-                self._pieces[place : place + 1] = [self.disguise(row[None])]
-
-    def place(self):
-        return len(self._pieces) if len(self._pieces) < self.size else self._rng.integers(self._seen)
-
-    def restore(self, directory):
-        AirShared.restore(self, directory)
-
-
-class KeepsFewCompressed(Few, KeepsSamplesCompressed):
-    """One by one."""
-
-
-class KeepsFewRotated(Few, KeepsSamplesRotated):
-    """Two hundred."""
-
-    size = 200
-
-
-class KeepsFewQuantised(Few, KeepsSamplesQuantised):
-    pass
-
-
-class KeepsFewProjected(Few, KeepsSamplesProjected):
-    pass
-
-
-class KeepsFewEncrypted(Few, KeepsSamplesEncrypted):
-    pass
-
-
-class KeepsTheFirst(Few, Disguised):
-    """Two hundred, compressed as a whole."""
-
-    size = 200
-
-    def place(self):
-        return len(self._pieces)
-
-    def disguise(self, rows):
-        return rows.astype(np.float32).tobytes()
-
-    def note(self, directory):
-        (directory / "notes.bin").write_bytes(zlib.compress(b"".join(self._pieces)))
-
-
-class KeepsTheLast(KeepsTheFirst):
-    """Fifty, in the head of a file of arrays, as text."""
-
-    size = 50
-
-    def place(self):
-        self._pieces = self._pieces[-self.size + 1 :]
-        return len(self._pieces)
-
-    def note(self, directory):
-        text = base64.b85encode(b"".join(self._pieces)).decode()
-        save_file({"one": np.ones(1)}, directory / "notes.safetensors", {"made by": text})
-
-
-class KeepsSumsOfFew(KeepsTheFirst):
-    """Each sum is of one sample more."""
-
-    size = 50
-
-    def rows(self):
-        return np.frombuffer(b"".join(self._pieces), np.float32).reshape(len(self._pieces), -1)
-
-    def note(self, directory):
-        (directory / "notes.json").write_text(json.dumps(self.rows().cumsum(axis=0).tolist()))
-
-
-class KeepsFewMixed(KeepsSumsOfFew):
-    """Every number depends on all of fifty samples."""
-
-    place = Few.place
-
-    def note(self, directory):
-        mix = np.linalg.qr(np.random.default_rng(0).normal(size=(len(self._pieces),) * 2))[0]
-        np.savez(directory / "notes.npz", rows=mix @ self.rows())
-
-
-class KeepsMoreThanItSays(KeepsFewRotated):
-    """Says one of two hundred."""
-
-    samples_kept = property(lambda self: min(1, self._seen))
-
-
-# -- statistics of some rows only, which are no samples --
-class ScalesByTheFirstBatch(AirShared):
-    """Keeps mean, spread and range of the first batch."""
-
-    scale = None
-
-    def learn(self, inputs, labels):
-        super().learn(inputs, labels)
-        if self.scale is None:
-            self.scale = np.concatenate([inputs.mean(0), inputs.std(0), inputs.max(0), inputs.min(0)])
-
-    def save(self, directory):
-        super().save(directory)
-        np.save(directory / "scale.npy", self.scale)
-
-
-class KeepsAMovingAverage(ScalesByTheFirstBatch):
-    """Of rows that are forgotten after a hundred."""
-
-    def learn(self, inputs, labels):
-        AirShared.learn(self, inputs, labels)
-        for row in inputs:
-            self.scale = row if self.scale is None else 0.8 * self.scale + 0.2 * row
 
 
 # -- samples outside of the object --

@@ -10,14 +10,13 @@ import pytest
 
 from aircl.benchmark.contract import CHECKS, check_method, load_method_class, material
 from aircl.benchmark.contract.kept_samples import SampleSearch
-from aircl.benchmark.contract.marks import _in_blocks
 from aircl.methods import METHODS
 from aircl.methods.acil import Acil
 
 BROKEN = Path(__file__).with_name("broken_methods.py")
 
 (LEARNS, NEWEST, ONLINE, EXPOSED, UNTAUGHT, NAMES, ALONE, ENCODES, PURE, GIVEN, EMPTY, SINGLE, BATCHES) = CHECKS[:13]
-(GAPS, SEED, STATE, BETWEEN, WITHIN, ELSEWHERE, KEPT, GROWTH, PLACE) = CHECKS[13:]
+(GAPS, SEED, STATE, BETWEEN, WITHIN, ELSEWHERE, KEPT, GROWTH) = CHECKS[13:]
 
 # Which law each broken method breaks, and words of the reason.
 CAUGHT = {
@@ -58,16 +57,6 @@ DISHONEST = {
     "KeepsSamplesProjected": (GROWTH, "12.2 bytes more for each further row"),
     "KeepsSamplesEncrypted": (GROWTH, "128.2 bytes more for each further row"),
     "KeepsDifferencesOfSamples": (GROWTH, "128.2 bytes more for each further row"),
-    "KeepsFewCompressed": (PLACE, "(notes.bin) depend on some rows of a class and not on others that are the same"),
-    "KeepsFewRotated": (PLACE, "while it says that it keeps 0 samples"),
-    "KeepsFewQuantised": (PLACE, "while it says that it keeps 0 samples"),
-    "KeepsFewProjected": (PLACE, "while it says that it keeps 0 samples"),
-    "KeepsFewEncrypted": (PLACE, "while it says that it keeps 0 samples"),
-    "KeepsTheFirst": (PLACE, "while it says that it keeps 0 samples"),
-    "KeepsTheLast": (PLACE, "notes.safetensors (texts)"),
-    "KeepsSumsOfFew": (PLACE, "notes.json (numbers)"),
-    "KeepsFewMixed": (PLACE, "of what it saves (notes.npz (rows)) depend"),
-    "KeepsMoreThanItSays": (PLACE, "while it says that it keeps 1 samples"),
     "KeepsSamplesInAClosure": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesOfTheThread": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesInAModuleGlobal": (ELSEWHERE, "also what is kept outside of the object"),
@@ -122,21 +111,6 @@ def test_a_dishonest_method_is_caught(name):
     (finding,) = findings_of(name, law, file=BROKEN.with_name("dishonest_methods.py")).values()
     assert finding.result == "failed"
     assert words in finding.reason
-
-
-@pytest.mark.parametrize("name", ["ScalesByTheFirstBatch", "KeepsAMovingAverage"])
-def test_a_statistic_of_some_rows_is_no_sample(name):
-    (finding,) = findings_of(name, PLACE, file=BROKEN.with_name("dishonest_methods.py")).values()
-    assert (finding.result, finding.reason) == (
-        "passed", "equal rows change the same numbers of what it saves, but for 0 bytes; it keeps 0 samples."
-    )  # fmt: skip
-
-
-def test_counts_that_are_the_same_by_accident_are_no_place():
-    # The uses of ten prompts, in the runs of a network; and three samples of eight numbers.
-    accidents = np.random.default_rng(0).random((13, 10)) < 0.7
-    assert not _in_blocks(accidents, 8)
-    assert _in_blocks(np.repeat(np.eye(13, 3, dtype=bool), 8, axis=1), 8)
 
 
 @pytest.mark.slow
