@@ -165,3 +165,27 @@ def test_a_solution_made_while_a_change_ends_keeps_what_its_temperature_needs():
         learner.learn(*rows(seed))
         assert learner.solved(rule).version == learner.state.version
         assert learner.solution(rule).temperature > 0
+
+
+def test_a_solution_that_a_writer_releases_while_a_reader_begins_is_made_again():
+    class Early(Learner):
+        """While a reader begins, another one solves the state and a writer changes it."""
+
+        is_disturbed = False
+
+        def absorb(self, room=None):
+            state = super().absorb(room)
+            if self.is_disturbed:
+                self.is_disturbed = False
+                self.solution(rule)
+                self.learn(*rows(1))
+            return state
+
+    rule = Ridge(1.0, "inverse", "mean")
+    learner = Early.empty(engine.STORES["per-class"], engine.Space(n_features=12, dtype=np.float64))
+    learner.learn(*rows(0))
+    learner.is_disturbed = True
+    before = learner.solved(rule)
+    assert before.version < learner.state.version
+    assert before.solution.temperature > 0
+    assert learner.solution(rule).temperature > 0

@@ -73,6 +73,8 @@ class Solved:
     dtype : dtype
         Of the rows.
     solution : Solution
+    is_released : bool
+        Whether the solution has let go what it held of the state.
     """
 
     version: int
@@ -83,6 +85,7 @@ class Solved:
     width: int
     dtype: np.dtype[Any]
     solution: Any
+    is_released: bool = False
 
     @classmethod
     def of(cls, state: State, rule: Rule, solution: Any) -> Solved:
@@ -152,7 +155,7 @@ class Learner:
         """Let go what the last solution still holds of an older state; it stays one to predict with."""
         last = self._last
         if last is not None and last.version != self.state.version:  # a reader may have solved the new state already
-            self._last = replace(last, solution=last.solution.released())
+            self._last = replace(last, solution=last.solution.released(), is_released=True)
 
     def learn(self, X: Array, labels: Array, weight: Array | None = None) -> None:
         """Learn rows X (n, f)."""
@@ -200,7 +203,8 @@ class Learner:
         with self._solving:
             state = self.absorb()
             last = self.last(rule)
-            if last is not None and last.version == state.version:
+            # A writer may have changed the state since, and released the solution of this one.
+            if last is not None and last.version == state.version and not last.is_released:
                 return last
             with state.statistics.space.backend.no_grad():
                 prepared = self._last
