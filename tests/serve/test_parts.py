@@ -259,7 +259,9 @@ def test_predict_asks_a_service(place, token, processes, forks, tmp_path, monkey
     ask = Client.ask
     monkeypatch.setattr(Client, "ask", lambda self, X, **options: asked.append(len(X)) or ask(self, X, **options))
     monkeypatch.setattr(served_module, "_PROBABILITIES", 21)
-    p = served_module.ServedModel(url, None).predict_proba(rows)
+    served = served_module.ServedModel(url, None)
+    p = served.predict_proba(rows)
+    served._client.close()
     np.testing.assert_allclose(p, AIRClassifier.load("model.safetensors").predict_proba(rows), atol=1e-9)
     assert asked == [7] * 8 + [4]
     assert forks.run("predict", "model.safetensors").code == 2
