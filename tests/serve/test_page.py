@@ -348,6 +348,8 @@ def test_the_least_certain_comes_first_and_the_certain_are_accepted_together(dig
     page.press("u")
     wait_until(lambda: sum(page.counts().values()) == 300)
     page.wait("waiting-title", "To review: 21")
+    page.press("u")
+    page.wait("toast", "No change can be taken back just now.")
     wait_until(lambda: len(page.all("#doubt circle")) == 10)
     assert page.all("#helpful li")
     page.wait("value-novel", "%")
@@ -367,7 +369,8 @@ def test_hours_of_teaching_leave_the_last_rows_and_what_can_be_taken_back(digits
         assert len(page.all("#taught li")) == 100
         return n
 
-    accept()
+    n = accept()
+    page.wait("undo-what", f"Learned {n} rows")
     page.press("u")
     page.wait("waiting-title", "To review: 180")  # those that were not listed, too
     page.wait("connection", "Live")

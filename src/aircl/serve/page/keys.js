@@ -1,5 +1,5 @@
 // Keys, and the list of them.
-import { find, html } from "./elements.js";
+import { find, html, toast } from "./elements.js";
 import { actions } from "./review.js";
 
 const KEYS = [
@@ -9,7 +9,7 @@ const KEYS = [
   ["n", "Name another class, or a new one", () => actions.name()],
   ["x", "Skip it", () => actions.remove()],
   ["j k", "Look at the next one, or the one before", null],
-  ["u", "Undo the last change", () => find("undo").click()],
+  ["u", "Undo the last change", () => (find("undo").disabled ? toast("No change can be taken back just now.") : find("undo").click())],
   ["/", "Search classes", () => find("search").focus()],
   ["d", "Change between light and dark", () => find("theme").click()],
   ["Esc", "Leave a field or a dialog", null],
