@@ -1,4 +1,4 @@
-"""What the examples in docstrings need: they leave nothing behind, and an extra that is not installed skips them."""
+"""What tests and examples need: they leave nothing behind; examples without their extra are skipped."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def pytest_collection_modifyitems(items):
                     item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
 
 
-@pytest.fixture(autouse=True)
-def _directories_of_its_own(request, monkeypatch, tmp_path_factory):
-    """Keep an example away from the user's cache and data."""
-    if isinstance(request.node, pytest.DoctestItem):
-        monkeypatch.setenv("AIRCL_CACHE", str(tmp_path_factory.getbasetemp() / "cache-of-examples"))
-        monkeypatch.delenv("AIRCL_DATA", raising=False)
+@pytest.fixture(autouse=True, scope="session")
+def _directories_of_their_own(tmp_path_factory):
+    """Keep tests and examples away from the user's cache and data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRCL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("AIRCL_DATA", raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,14 @@ from aircl.scenarios import PRESETS
 from aircl.scenarios.long_tail import choose_samples, tail_counts
 
 # What the page shows the commands of, together.
-GROUPS = {"table1": IN_TABLE1, "gamma": ("table1-auto",), "table2": IN_TABLE2, "vit": ("vit",), "prompts": IN_PROMPTS}
+GROUPS = {
+    "table1": IN_TABLE1,
+    "resample": ("table1-resample",),
+    "gamma": ("table1-auto",),
+    "table2": IN_TABLE2,
+    "vit": ("vit",),
+    "prompts": IN_PROMPTS,
+}
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 
 

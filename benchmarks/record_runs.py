@@ -19,7 +19,7 @@ from aircl.cli.run import parse_seeds
 
 CHOSEN = Path(__file__).with_name("settings.json")
 
-TABLE1, TABLE2 = "--preset table1 --seeds 3", "--preset table2 --seeds 1"
+TABLE1, TABLE2 = "--preset table1 --seeds 3", "--preset table2 --seeds"
 PROMPTED = ("l2p", "dualprompt", "coda-prompt", "mvp", "mvp-r", "dap", "ease")
 # Parts of CIFAR-100 that `record.py subset` writes.
 LONG_TAIL, PROMPTS = "cifar100-lt", "cifar100-lt-small"
@@ -38,17 +38,20 @@ RUNS = {
     "table1-corrections": f"{TABLE1} --methods clib,cba,dmc,bic,lucir,two-stage",
     "table1-anchors": f"{TABLE1} --methods cimbl,gss,ewc,si,rwalk,lfl",
     "table1-calibrated": f"{TABLE1} --gamma grid --methods air-calibrated",
+    # Every seed draws which samples a class keeps: what the draw adds to the spread of the main methods.
+    "table1-resample": f"{TABLE1} --resample --gamma grid "
+    "--methods air,air-shared,air-calibrated,acil,aef-ocl,las,dgr,rm,ncm,fine-tuning",
     "table1-auto": "--preset table1 --orders descending --seeds 1 --methods air,air-shared,acil",
     "vit": f"--dataset image-folder:{LONG_TAIL} {ON_VIT} --orders descending,ascending,shuffled --seeds 3 --gamma grid "
     "--methods air,air-shared,acil,ncm",
     "prompts-frozen": f"{ON_PROMPTS} --gamma grid --methods air,air-shared,air-calibrated,ncm,fine-tuning,lucir",
     "prompts": f"{ON_PROMPTS} --methods {','.join(PROMPTED)} " + " ".join(f"--option {n}.epochs=1" for n in PROMPTED),
     "prompts-adapter": f"{ON_PROMPTS} --methods ranpac --option ranpac.adapter=true",
-    "table2": f"{TABLE2} --gamma 1 --methods air,air-shared,acil",
-    "table2-others": f"{TABLE2} --methods fine-tuning,icarl,er,ewc++,lwf,rm,ncm,slda,fecam",
-    "table2-imbalance": f"{TABLE2} --methods las,cimbl,cbrs,prs,clib,cba,gss,ewc,si,rwalk",
-    "table2-analytic": f"{TABLE2} --gamma 1 --methods air-calibrated,aef-ocl,gkeal,ds-al",
-    "table2-ranpac": f"{TABLE2} --methods ranpac",
+    "table2": f"{TABLE2} 3 --gamma auto --methods air,air-shared,acil,air-calibrated,aef-ocl",
+    "table2-others": f"{TABLE2} 1 --methods fine-tuning,icarl,er,ewc++,lwf,rm,ncm,slda,fecam",
+    "table2-imbalance": f"{TABLE2} 1 --methods las,cimbl,cbrs,prs,clib,cba,gss,ewc,si,rwalk",
+    "table2-analytic": f"{TABLE2} 1 --gamma auto --methods gkeal,ds-al",
+    "table2-ranpac": f"{TABLE2} 1 --methods ranpac",
     "default": "",
 }
 EMBEDDED = ("default",)  # needs no --data

@@ -136,12 +136,12 @@ def in_orders(by_order: Mapping[str, Mapping[str, MethodResults]]) -> list[tuple
     return table
 
 
-def long_tail(record: Record) -> str:
+def long_tail(record: Record, runs: Sequence[str] = IN_TABLE1) -> str:
     """Table 1: A_avg and A_last in the three orders."""
-    by_order = {order: record.methods(*IN_TABLE1, order=order) for order in ("descending", "ascending", "shuffled")}
+    by_order = {order: record.methods(*runs, order=order) for order in ("descending", "ascending", "shuffled")}
     header = ["", "seeds", *(f"{metric} {order}" for metric in ("A_avg", "A_last") for order in by_order)]
     rows = [[label, " ".join(dict.fromkeys(seeds)), *cells] for label, seeds, cells in in_orders(by_order)]
-    return markdown(header, rows, record.revisions(*IN_TABLE1))
+    return markdown(header, rows, record.revisions(*runs))
 
 
 def long_tail_groups(record: Record) -> str:
@@ -302,6 +302,7 @@ def natural(record: Record) -> str:
 
 TABLES: dict[str, Callable[[Record], str]] = {
     "long-tail": long_tail,
+    "long-tail-resampled": lambda record: long_tail(record, ("table1-resample",)),
     "long-tail-groups": long_tail_groups,
     "si-blurry": si_blurry,
     "gains": gains,
