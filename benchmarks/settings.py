@@ -134,7 +134,7 @@ def choose(judge: Judge, name: str, values: dict[str, list[Any]], *, uphill: boo
         return float(-mean)
 
     n = len(combinations)
-    best = combinations[descend(loss, n // 2, (1,), n) if uphill and len(own) == 1 else min(range(n), key=loss)]
+    best = combinations[descend(loss, n // 2, (1, 1), n) if uphill and len(own) == 1 else min(range(n), key=loss)]
     for key, value in best.items():
         if len(own[key]) > 2 and value in (own[key][0], own[key][-1]):
             print(f"{name}: {key}={value} is at the end of what was tried: try more on that side.")
