@@ -34,6 +34,7 @@ GROUPS = {
     "resample": ("table1-resample",),
     "gamma": ("table1-auto",),
     "table2": IN_TABLE2,
+    "fixed": ("table2-fixed",),
     "vit": ("vit",),
     "prompts": IN_PROMPTS,
 }
