@@ -9,9 +9,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # A test that hangs fails after so many seconds, and says where it was.
 PYTEST := -m pytest -n auto --timeout 600
 
-# What needs nothing but the core, parquet and cities.
-MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py benchmark/test_hostile_runs.py classifiers cli data engine \
-    expansion report scenarios storage)
+# What an old NumPy, SciPy, scikit-learn, pandas or pyarrow could break, and needs nothing but the core, parquet and cities.
+MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py $(addprefix classifiers/test_,backbone.py calibration.py family.py \
+    labels.py old_files.py oracles.py persistence.py scikit_learn.py) $(addprefix cli/test_,learn.py predict.py run.py) \
+    data engine expansion report scenarios storage)
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve weights dev test test-slow test-laws test-min test-wheel lint format docs bench clean

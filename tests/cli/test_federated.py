@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from aircl import AIRClassifier
-from aircl.cli.modelfile import read_header
+from aircl.classifiers.file import read_header
 
 
 def deal(y, how):
@@ -54,7 +54,7 @@ def test_the_server_has_the_model_of_all_rows(store, engine, clients, run):
         np.testing.assert_allclose(merged.coef_, fitted.coef_, rtol=1e-9, atol=1e-9 * np.abs(fitted.coef_).max())
     if store == "per-class":
         oracle = Ridge(alpha=0.1, fit_intercept=False, solver="cholesky")
-        oracle.fit(X, np.eye(10)[y], sample_weight=merged.class_weight_[y])
+        oracle.fit(merged.expansion_.transform(X), np.eye(10)[y], sample_weight=merged.class_weight_[y])
         np.testing.assert_allclose(merged.coef_, oracle.coef_, rtol=1e-7, atol=1e-9)
 
 
@@ -86,7 +86,7 @@ def test_what_a_file_reveals_of_a_class_of_one_or_two_samples(files, digits, run
     X, y, *_ = digits
     one, two = X[:1], X[:2] * [[1.0], [0.5]]
     np.savez("few.npz", X=np.vstack([one, two, X]), y=np.concatenate([[100], [200, 200], y]))
-    run("learn", "few.npz", "--label", "y", "--statistics-only", "-o", "m")
+    run("learn", "few.npz", "--label", "y", "--expand", "none", "--statistics-only", "-o", "m")
     model = AIRClassifier.load("m")
     slot = model._learner.state.labels.seen.tolist().index
     arrays = model._learner.sealed().statistics.arrays()

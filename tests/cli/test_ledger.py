@@ -311,7 +311,7 @@ def test_a_wrong_label_is_corrected_and_a_customer_forgotten_by_id(tickets, run)
     write_texts(tickets / "good.csv", TEXTS | {"t5": (TEXTS["t5"][0], "card"), "t6": ("the rate please", "rate")})
     run("learn", "good.csv", *names, "--gamma", 0.5, "-o", "good")
     np.testing.assert_allclose(
-        AIRClassifier.load("m").set_params(gamma=0.5).coef_, AIRClassifier.load("good").coef_, rtol=1e-6, atol=1e-7
+        AIRClassifier.load("m").set_params(gamma=0.5).coef_, AIRClassifier.load("good").coef_, rtol=1e-4, atol=1e-6
     )
     write_texts(tickets / "gone.csv", {"t3": TEXTS["t3"]})
     run("forget", "m", "gone.csv", "-o", "m")
