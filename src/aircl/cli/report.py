@@ -142,7 +142,7 @@ def print_changes(changes: Sequence[Change]) -> None:
             texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
             cells = (method, run, *(texts.get(metric, "-") for metric in metrics))
             table.add_row(*(Text(visible(cell)) for cell in cells))
-        parts += [Text(visible(f"{experiment.title}: against the first run"), style="bold"), table]
+        parts += [Text(visible(f"{experiment.title}: against the first run that has the method"), style="bold"), table]
     if parts:
         print_rich(Group(*parts))
 

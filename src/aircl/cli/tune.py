@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +106,8 @@ def tune(
     if json:
         print_json({"file": str(output), "methods": [asdict(one) for one in found]})
     elif not quiet:
-        say(f"Run it: aircl run {output}")
+        own = (f"--module {shlex.quote(str(path))}" for path in module or [])
+        say(f"Run it: {' '.join(['aircl run', shlex.quote(str(output)), *own])}")
 
 
 def parse_ranges(texts: list[str]) -> dict[str, dict[str, Range]]:

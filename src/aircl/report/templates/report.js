@@ -71,7 +71,7 @@
     const size = Math.abs(value);
     if (value === 0) return "0";
     if (size >= 1000) return whole.format(value);
-    return size >= 0.001 ? String(+value.toPrecision(3)) : value.toExponential(1);
+    return size >= 0.001 ? String(+value.toPrecision(3)) : String(+value.toPrecision(2));
   };
   const percent = (value) => `${value.toFixed(2)} %`;
   const withError = (format, value, error) => format(value) + (error == null ? "" : ` ± ${format(error).replace(" %", "")}`);
