@@ -89,7 +89,8 @@ def check_method(
     -----
     Samples that a method keeps are found in every array, list and string of bytes that its attributes lead to, and in
     the files it saves; as given, divided by 255, at length 1, and as encoded. Where they are disguised further, what it
-    saves grows with the rows it has seen; where they are in a module, they are missing in another process.
+    saves grows with the rows it has seen, or has numbers that depend on some rows and not on others that are the same;
+    where they are in a module, they are missing in another process.
 
     Examples
     --------

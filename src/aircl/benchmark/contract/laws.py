@@ -13,6 +13,7 @@ from aircl.benchmark.contract.learning import (
     takes_any_batch,
     takes_labels_with_gaps,
 )
+from aircl.benchmark.contract.places import gives_no_place
 from aircl.benchmark.contract.predicting import (
     encodes_alike,
     judges_rows_alone,
@@ -51,4 +52,5 @@ LAWS: dict[str, Law] = {
     "goes on identically in another process": resumes_elsewhere,
     "keeps no more samples than it says": keeps_what_it_says,
     "saves no more for more samples": saves_no_more_for_more,
+    "gives no row a place of its own": gives_no_place,
 }
