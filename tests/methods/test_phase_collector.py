@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -147,12 +148,17 @@ def test_only_what_is_read_is_noted():
 
 def test_the_strategy_of_the_page():
     """It is short, it is Python, and where Avalanche can be imported, it keeps the contract."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    code, declared = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (method,) = (node for node in ast.parse(code).body if isinstance(node, ast.ClassDef))
     written = [line for line in ast.get_source_segment(code, method).splitlines() if line.strip()]
     assert len(written) <= 36
-    pytest.importorskip("avalanche", reason="Avalanche is not installed", exc_type=(ImportError, RuntimeError))
+    if importlib.util.find_spec("avalanche") is None:
+        pytest.skip("Avalanche is not installed")
     variables = {}
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:  # a CUDA build beside a CPU build of torch
+        exec(compile(declared, "avalanche.md", "exec"), variables)
     exec(compile(code, "avalanche.md", "exec"), variables)
     METHODS._entries.pop("avalanche-replay", None)
     (finding,) = check_method(variables["AvalancheReplay"], checks=["learns what it is taught"])
