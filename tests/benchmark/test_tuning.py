@@ -106,7 +106,7 @@ def test_the_command_writes_a_run(run_cli, tmp_path, monkeypatch):
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)
     stream = ("--dataset", "digits", "--scenario", "long-tail,phases=2,ratio=1/10", "--seeds", "1")
-    own = 'from aircl.methods import register_method\nfrom aircl.methods.prototypes import Ncm\n'
+    own = "from aircl.methods import register_method\nfrom aircl.methods.prototypes import Ncm\n"
     (tmp_path / "my own.py").write_text(own + '@register_method("own")\nclass Own(Ncm): ...\n')
     result = run_cli(
         "tune", "acil,air,ncm,own", "--module", "my own.py", *stream, "--trials", 3, "--range", "air.gamma=0.1:100:log",
