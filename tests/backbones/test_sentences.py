@@ -199,7 +199,7 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
 def test_other_models_are_left_to_the_library(tmp_path, monkeypatch, other):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # importing it fails, installed or not
     folder = make_folder(tmp_path / "model", **other)
-    with pytest.raises(BackboneError, match=r"sentence-transformers is not whole. Install it anew: .*'aircl\[hf\]'"):
+    with pytest.raises(BackboneError, match=r"sentence-transformers is not whole. Install it again: .*'aircl\[hf\]'"):
         create_backbone(f"sentence-transformers:{folder}")
 
 

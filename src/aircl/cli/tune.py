@@ -59,7 +59,7 @@ def tune(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is touched."""
+    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is used."""
     from aircl.benchmark.config import Experiment, RunConfig
     from aircl.benchmark.contract import load_method_file
     from aircl.benchmark.results import RunDirectory

@@ -66,7 +66,7 @@ def check_method(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> list[Finding]:
-    """Try out on real digits whether a method keeps the contract of the benchmark.
+    """Check on real digits whether a method fulfils the contract of the benchmark.
 
     Parameters
     ----------

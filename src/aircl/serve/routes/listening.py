@@ -59,7 +59,7 @@ async def _stream(watch: Watch, hello: dict[str, Any], is_allowed: Callable[[], 
             if state != {**last, "at": state["at"]}:
                 last, silent_since = state, time.monotonic()
                 yield _message("now", state)
-                await asyncio.sleep(3 * LOOK_SECONDS)  # while it learns all the time, about one a second
+                await asyncio.sleep(3 * LOOK_SECONDS)  # while it learns all the time, about one per second
             elif time.monotonic() - silent_since > EMPTY_SECONDS:
                 silent_since = time.monotonic()
                 yield b":\n\n"
