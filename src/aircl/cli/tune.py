@@ -79,8 +79,8 @@ def tune(
     check_output(output, module or [])
     ranges = parse_ranges(range_ or [])
     names = expand_methods(name.strip() for name in methods.split(",") if name.strip())
-    if strangers := [method for method in ranges if method not in names]:
-        raise typer.BadParameter(f"{strangers[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
+    if unknown := [method for method in ranges if method not in names]:
+        raise typer.BadParameter(f"{unknown[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(

@@ -1,7 +1,7 @@
 """The state of a learner: labels and statistics at one moment, as a value.
 
 Every change makes another state, and a learner has changed when its `state` is another. So whatever is raised,
-wherever, a learner is as before or as after, and whoever reads a state reads one moment.
+wherever, a learner is as before or as after, and a state that is read is that of one moment.
 """
 
 from __future__ import annotations

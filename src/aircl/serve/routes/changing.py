@@ -49,7 +49,7 @@ def changing(service: Service, writer: Writer) -> APIRouter:
             raise RefusedError(f"{len(ids)} ids are sent; 1 to {limits.max_rows} are possible.", 413 if ids else 422)
 
     async def make(request: Request, job: Job) -> Any:
-        """Have a change made; whoever goes away before it is answered does not stop it."""
+        """Make a change; a client that closes its connection does not stop it."""
         job.key = _key(request)
         return await asyncio.shield(asyncio.wrap_future(writer.submit(job)))
 

@@ -1,4 +1,4 @@
-"""Server-sent events: whoever listens is told what changes.
+"""Server-sent events: a client that listens gets what changes.
 
 It begins with what is served and the points of the last half hour. Then there is a message whenever something changes,
 and an empty one every 15 seconds, by which both sides know that the other is there. A stream ends when its token is
