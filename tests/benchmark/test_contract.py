@@ -194,7 +194,7 @@ def test_findings_are_the_same_again_and_random_states_are_left_alone():
 
 
 def test_a_check_that_there_is_not():
-    with pytest.raises(ValueError, match=r"there is no check 'learns'. Known: 'learns what it is taught', "):
+    with pytest.raises(ValueError, match=r"there is no check 'learns'. Known: 'learns its training data', "):
         check_method("acil", checks=["learns"])
     with pytest.raises(ValueError, match="Did you mean 'slda'"):
         check_method("slad")

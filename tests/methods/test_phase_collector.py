@@ -161,5 +161,5 @@ def test_the_strategy_of_the_page():
         exec(compile(declared, "avalanche.md", "exec"), variables)
     exec(compile(code, "avalanche.md", "exec"), variables)
     METHODS._entries.pop("avalanche-replay", None)
-    (finding,) = check_method(variables["AvalancheReplay"], checks=["learns what it is taught"])
+    (finding,) = check_method(variables["AvalancheReplay"], checks=["learns its training data"])
     assert finding.result == "passed"

@@ -65,7 +65,7 @@ def report(
     more: Annotated[bool, typer.Option("--more", help="Print transfer and calibration too.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a page with the tables and figures of a run, and print the tables; several runs stand side by side."""
+    """Write a page with the tables and figures of a run, and print the tables; several runs are shown side by side."""
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")

@@ -60,7 +60,7 @@ def tune(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is touched."""
+    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is used."""
     from aircl.benchmark.config import Experiment, RunConfig
     from aircl.benchmark.contract import load_method_file
     from aircl.benchmark.results import RunDirectory
@@ -80,8 +80,8 @@ def tune(
     check_output(output, module or [])
     ranges = parse_ranges(range_ or [])
     names = expand_methods(name.strip() for name in methods.split(",") if name.strip())
-    if strangers := [method for method in ranges if method not in names]:
-        raise typer.BadParameter(f"{strangers[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
+    if unknown := [method for method in ranges if method not in names]:
+        raise typer.BadParameter(f"{unknown[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(

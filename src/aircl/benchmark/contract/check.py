@@ -48,7 +48,7 @@ class Finding:
     >>> class Stubborn(Ncm):
     ...     def learn(self, inputs, labels):
     ...         super().learn(inputs[labels == 0], labels[labels == 0])
-    >>> (finding,) = check_method(Stubborn, checks=["learns what it is taught"])
+    >>> (finding,) = check_method(Stubborn, checks=["learns its training data"])
     >>> print(finding.result, finding.reason, sep=": ")  # doctest: +ELLIPSIS
     failed: 10% of the test digits are right after one phase of all ten classes; it should be 50% at least, ...
     """
@@ -66,7 +66,7 @@ def check_method(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> list[Finding]:
-    """Try out on real digits whether a method keeps the contract of the benchmark.
+    """Check on real digits whether a method fulfils the contract of the benchmark.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def check_method(
     Examples
     --------
     >>> from aircl.benchmark.contract import check_method
-    >>> for finding in check_method("acil", checks=["learns what it is taught", "keeps no more samples than it says"]):
+    >>> for finding in check_method("acil", checks=["learns its training data", "keeps no more samples than it says"]):
     ...     print(finding.result, finding.reason)
     passed 98% of the test digits are right after one phase of all ten classes (50% needed).
     passed it says 0 of 120 samples; 0 training rows were found.
