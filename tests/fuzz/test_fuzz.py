@@ -36,21 +36,26 @@ def test_two_thousand_damaged_files(form, forks):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "message", "seconds"),
     [
-        ('return "refused"', 'return "refused" if number < 0 else 1 / 0', "ZeroDivisionError"),
+        ('return "refused"', 'return "refused" if number < 0 else 1 / 0', "ZeroDivisionError", 20),
         pytest.param(
             "read = form.read(",
             "number < 0 or hoard.append(b'x' * 2**26); read = form.read(",
             "grew by|MemoryError",
+            20,
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            "read = form.read(", "number < 0 or signal.pause(); read = form.read(", "HangError", marks=pytest.mark.slow
+            "read = form.read(",
+            "number < 0 or signal.pause(); read = form.read(",
+            "HangError",
+            1,
+            marks=pytest.mark.slow,
         ),
     ],
 )
-def test_a_failure_is_found(old, new, message, forks):
-    code = CASES.replace(old, new).replace("SECONDS = 20", "SECONDS = 1\nhoard = []")
+def test_a_failure_is_found(old, new, message, seconds, forks):
+    code = CASES.replace(old, new).replace("SECONDS = 20", f"SECONDS = {seconds}\nhoard = []")
     assert code.count(new)
     assert re.search(f"FAILED .*({message})", forks.run("toml", 0, 12 if "grew" in message else 2, code=code).stdout)
