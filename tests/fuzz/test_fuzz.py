@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 CASES = Path(__file__).with_name("cases.py").read_text()
 FORMATS = re.findall(r'"([\w-]+)": [A-Z]\w+,', CASES.partition("FORMATS = {")[2].partition("}")[0])
+MANY = int(os.environ.get("AIRCL_FUZZ", "600"))
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory cannot be limited here")
 
 
@@ -31,8 +33,8 @@ def test_two_hundred_damaged_files(form, forks):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # every case has a limit of its own
 @pytest.mark.parametrize("form", [form for form in FORMATS if form != "export"])  # it has the checksum of a model
-def test_two_thousand_damaged_files(form, forks):
-    fuzz(forks, form, 10_000, 2000)
+def test_many_damaged_files(form, forks):
+    fuzz(forks, form, 10_000, MANY)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("AIRCL_KILLS", "12"))  # of one service; AIRCL_KILLS=
 
 
 def changes(seed):
-    """Yield changes without end that leave something learned: rows to learn, and now and then some of them to forget."""
+    """Yield changes without end, after which something is learned: rows to learn, and now and then some to forget."""
     rng = np.random.default_rng(seed)
     learned = []
     while True:

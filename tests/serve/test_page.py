@@ -16,7 +16,7 @@ from aircl import AIRClassifier, Client
 from aircl.serve.tokens import add_token
 from aircl.serve.versions import Directory
 
-from ..conftest import prefer, resize
+from ..conftest import prefer, resize, settle
 from .conftest import wait_until
 
 pytestmark = pytest.mark.slow
@@ -326,9 +326,11 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     ) == [None, 0]
     page.click("#rollback-dialog [data-close]")
     spare = "return innerWidth - Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    fits = "const table = document.getElementById('class-scroll'); return table.scrollWidth <= table.clientWidth"
     for width in (360, 1280):
         resize(page.driver, width)
         wait_until(lambda: page.driver.execute_script(spare) >= 0)
+        wait_until(lambda: page.driver.execute_script(fits))
 
 
 def test_a_number_that_a_browser_rounds_is_not_sent_back(tmp_path, processes, open_page):
@@ -345,8 +347,11 @@ def test_a_number_that_a_browser_rounds_is_not_sent_back(tmp_path, processes, op
         assert client.classes() == {2**53 + 1: 1, 1: 1, 2: 1, 7: 1}
 
 
-# What the page asks for first is not answered.
-UNREAD = "const ask = fetch; window.fetch = (path, ...more) => path === 'classes' ? new Promise(() => {}) : ask(path, ...more)"
+# The classes are not read.
+UNREAD = """
+const ask = fetch;
+window.fetch = (path, ...more) => path === "classes" ? new Promise(() => {}) : ask(path, ...more);
+"""
 
 
 def test_a_number_is_a_label_before_the_classes_are_read(tmp_path, processes, open_page, driver):
@@ -502,9 +507,26 @@ def test_charts_end_where_shares_do(tmp_path, processes, open_page):
     page = open_page(processes(directory.path).url)
     with Client(page.url) as client:
         client.learn(np.eye(3), ["cat", "dog", "owl"])  # all predicted rightly before
-    page.wait("value-accuracy", "100 % progressive")
-    wait_until(lambda: "100 %" in page.texts("#chart-accuracy text"))
-    assert max(int(text[:-2]) for text in page.texts("#chart-accuracy text") if text.endswith("%")) == 100
+
+        def shares():
+            return [int(text[:-2]) for text in page.texts("#chart-accuracy text") if text.endswith("%")]
+
+        page.wait("value-accuracy", "100 % progressive")
+        wait_until(lambda: max(shares(), default=0) == 100)
+        client.learn(np.tile(np.eye(3), (200, 1)), [*["cat", "dog", "owl"] * 199, "cat", "dog", "dog"])  # all but one
+        wait_until(lambda: "606" in page.text("value-rows"))
+        assert len(shares()) == len(set(shares())) > 2
+
+
+def test_a_line_ends_where_nothing_is_known_any_more(small, processes, open_page, closing):
+    page = open_page(processes(small.path).url)
+    client = closing(Client(page.url))
+    version = client.learn(X[:100], Y[:100])["version"]
+    wait_until(lambda: page.all("#chart-accuracy .dot.second"))
+    client.undo(version)
+    page.wait("value-rows", "0")
+    wait_until(lambda: not page.all("#chart-accuracy .dot"))
+    assert page.all("#chart-accuracy .line.second")
 
 
 def test_rolling_back_asks_and_tells_what_is_lost(small, processes, open_page, closing):
@@ -547,7 +569,7 @@ def test_it_follows_the_system_fits_a_phone_and_does_not_jump(digits, processes,
         ".observe({type: 'layout-shift', buffered: true});"
     )
     moved = "return window.moved"
-    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    settle(page.driver)
     assert page.driver.execute_script(moved) < 0.05
     page.driver.execute_script("document.body.style.paddingTop = '300px'")
     wait_until(lambda: page.driver.execute_script(moved) > 0.05)  # what is measured is what moves
