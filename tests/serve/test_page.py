@@ -126,7 +126,7 @@ class Page:
     def counts(self):
         """Return the rows of every class, as the table tells them."""
         rows = self.driver.execute_script(
-            "return [...document.querySelectorAll('#classes tbody tr')].map((row) => "
+            "return [...document.querySelectorAll('#classes tbody tr:not(.loading)')].map((row) => "
             "[row.querySelector('th .label').textContent, row.querySelector('.bar-cell span').textContent])"
         )
         return {label: float(count.replace(",", "")) for label, count in rows}
