@@ -101,6 +101,11 @@ class Page:
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
 
+    def name(self, label):
+        """Teach a class by its name, as soon as one can be typed."""
+        self.click("#class-name")
+        self.press(label, "\ue007")
+
     def undo(self):
         """Take back the last change by its key, as soon as that is possible."""
         blocked = "return document.getElementById('undo').disabled || document.querySelector('dialog[open]') !== null"
@@ -223,7 +228,7 @@ def test_a_correction_changes_the_counts(tmp_path, processes, open_page, ledger)
         wait_until(lambda: len(page.all("#taught .entry .plain")) == 4)
         page.click("#taught .entry .plain", 2 * correction)
         page.wait("card", "What should it have been?")
-        page.find("#class-name").send_keys("c\n")
+        page.name("c")
         wait_until(lambda correction=correction: page.counts().get("c") == correction + 1)
     assert page.counts() == {"a": 2, "b": 2, "c": 2}
     wait_until(lambda: len(page.all("#taught .entry .plain")) == 4)
@@ -307,7 +312,7 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     wait_until(lambda: len(page.counts()) == len(HOSTILE) + 4)
     assert {"twin", "“twin ”", "(empty)", "“ ”"} <= page.counts().keys()  # that differ is seen
     page.show([HOSTILE[0], HOSTILE[1]])
-    page.find("#class-name").send_keys(HOSTILE[2], "\n")
+    page.name(HOSTILE[2])
     page.wait("toast", "Learned as")
     page.press("\ue00c", "n")  # Escape, then n
     page.driver.execute_script("document.getElementById('class-name').value = 'y'.repeat(5000)")
@@ -341,7 +346,7 @@ def test_a_number_that_a_browser_rounds_is_not_sent_back(tmp_path, processes, op
     page.show(["1,0,0"])
     page.click("#card .option")
     page.wait("toast", "a browser cannot hold this number")
-    page.find("#class-name").send_keys("7\n")
+    page.name("7")
     page.wait("toast", "Learned as 7")
     with Client(page.url) as client:
         assert client.classes() == {2**53 + 1: 1, 1: 1, 2: 1, 7: 1}
@@ -361,7 +366,7 @@ def test_a_number_is_a_label_before_the_classes_are_read(tmp_path, processes, op
     try:
         page = open_page(processes(directory.path).url)
         page.show(["1,0,0"])
-        page.find("#class-name").send_keys("7\n")
+        page.name("7")
         page.wait("toast", "Learned as 7")
         with Client(page.url) as client:
             assert client.classes() == {3: 1, 1: 1, 2: 1, 7: 1}
@@ -409,7 +414,7 @@ def test_rows_that_are_taken_back_elsewhere_wait_again(small, processes, open_pa
     page = open_page(processes(small.path).url)
     client = closing(Client(page.url))
     page.show(["1,0,0"])
-    page.find("#class-name").send_keys("cat\n")
+    page.name("cat")
     page.wait("taught-title", "session: 1")
     client.undo(1)
     page.wait("waiting-title", "To review: 1")
@@ -418,7 +423,7 @@ def test_rows_that_are_taken_back_elsewhere_wait_again(small, processes, open_pa
         "const ask = fetch; window.fetch = async (path, ...more) => { const answer = await ask(path, ...more);"
         " if (path === 'learn') await new Promise((done) => { window.goOn = done; }); return answer; }"
     )
-    page.find("#class-name").send_keys("dog\n")
+    page.name("dog")
     wait_until(lambda: page.counts() == {"dog": 1})
     wait_until(lambda: page.driver.execute_script("return 'goOn' in window"))
     client.undo(3)
@@ -444,7 +449,7 @@ def test_a_correction_does_not_need_its_change_to_be_the_last(small, processes, 
     )
     page.click("#taught .entry .plain")
     page.wait("card", "What should it have been?")
-    page.find("#class-name").send_keys("b\n")
+    page.name("b")
     page.wait("toast", "Learned as b")
     assert client.classes() == {"a": 1, "b": 2, "c": 2}
     assert all("status of 409" in entry["message"] for entry in page.problems())
