@@ -107,15 +107,35 @@ def open_browser(profile):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    browser.set_script_timeout(300)
     try:
         yield browser
     finally:
         browser.quit()
 
 
+# Ends when the page has drawn what it draws at its next frame: pages hear of a new size, or that they scrolled, then.
+FRAMES = """
+const [width, done] = arguments;
+let frames = 0;
+const look = () => {
+  frames += width === null || innerWidth === width;
+  if (frames > 2) done();
+  else requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def settle(browser, width=None):
+    """Wait until the page has drawn, in a width if there is a new one."""
+    browser.execute_async_script(FRAMES, width)
+
+
 def resize(browser, width, height=900):
     screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    settle(browser, width)
 
 
 def prefer(browser, colours):

@@ -22,7 +22,7 @@ LEARNERS = {
 every_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 every_store = pytest.mark.parametrize("store", STORES)
 THREADS = 16
-PATIENCE = 30.0  # seconds after which a thread that has not come back hangs
+PATIENCE = 300.0  # seconds after which a thread that has not come back hangs
 
 
 def rows(seed, n=60, n_features=40, classes=(0, 1, 2)):

@@ -16,6 +16,7 @@ from aircl import AIRClassifier
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16
+KILLS = int(os.environ.get("AIRCL_KILLS", "8"))
 
 
 @pytest.fixture
@@ -187,8 +188,8 @@ def test_a_model_merged_of_two_keys_goes_on_with_both(place, run):
     [
         (4, ()),
         (4, ("--on-duplicate", "skip")),
-        pytest.param(20, (), marks=pytest.mark.slow),
-        pytest.param(20, ("--on-duplicate", "skip"), marks=pytest.mark.slow),
+        pytest.param(KILLS, (), marks=pytest.mark.slow),
+        pytest.param(KILLS, ("--on-duplicate", "skip"), marks=pytest.mark.slow),
     ],
 )
 def test_killed_at_any_moment_and_repeated_it_is_as_if_undisturbed(kills, options, place, forks):

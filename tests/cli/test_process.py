@@ -16,7 +16,7 @@ QUICK = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def aircl(*args, **kwargs):
-    return subprocess.run([*AIRCL, *args], env=QUICK, capture_output=True, text=True, timeout=60, **kwargs)
+    return subprocess.run([*AIRCL, *args], env=QUICK, capture_output=True, text=True, timeout=600, **kwargs)
 
 
 def test_help_needs_nothing_that_is_slow_to_import():
@@ -47,7 +47,7 @@ def test_a_closed_pipe_ends_quietly(files, run):
         assert process.stdout.readline() == b"4\n"
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 141
+        assert process.wait(600) == 141
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
@@ -62,7 +62,7 @@ def test_a_signal_leaves_no_partial_output(number, code, files, run):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        assert process.wait(60) == code
+        assert process.wait(600) == code
         assert b"Traceback" not in process.stderr.read()
     assert set(files.iterdir()) == before
 

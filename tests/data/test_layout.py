@@ -162,7 +162,7 @@ def test_two_processes_unpack_at_once(cifar, root, tmp_path):
         for name in "ab"
     ]
     for racer in racers:
-        _, errors = racer.communicate(timeout=60)
+        _, errors = racer.communicate(timeout=600)
         assert racer.returncode == 0, errors
         assert b"Unpacking" in errors
     assert sorted(os.listdir(root)) == ["cifar-100-python", "cifar-100-python.tar.gz"]

@@ -28,7 +28,7 @@ def test_two_ranks_give_the_bits_of_one_process(stream, shards, tmp_path, assert
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*torchrun, str(SCRIPT), str(tmp_path / "rows.npz"), str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, ended.stderr
     for store, parts in product(("per-class", "shared", "pooled"), (2, 5)):
         fitted = AIRClassifier.load(tmp_path / f"{store}-{parts}")

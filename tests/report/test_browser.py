@@ -13,7 +13,7 @@ import pytest
 from aircl.benchmark.results import Details, Row, RunDirectory
 from aircl.report import read_experiments, write_report
 
-from ..conftest import prefer, resize
+from ..conftest import prefer, resize, settle
 
 MISSING = "\N{EN DASH}"
 
@@ -31,9 +31,8 @@ def page(driver, address):
     resize(driver, 1280)
     prefer(driver, "light")
     driver.get(address)
-    driver.execute_script("try { localStorage.clear(); } catch {}")
-    driver.refresh()
     yield driver
+    driver.execute_script("try { localStorage.clear(); } catch {}")  # the next page is as fresh as the first
     assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
 
 
@@ -50,20 +49,28 @@ def drawn(page, chart):
     return {element.get_attribute("data-method") for element in find_all(page, f'[data-chart="{chart}"] [data-method]')}
 
 
-def hover(page, element, x=0.5, y=0.5):
-    # Scrolling hides a tooltip, and the page hears of it a frame later.
-    page.execute_async_script(
-        "const [element, done] = arguments; element.scrollIntoView({block: 'center'});"
-        "requestAnimationFrame(() => requestAnimationFrame(() => done()));",
-        element,
-    )
+def wait_until(page, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(page, 120, 0.02).until(lambda _: condition())
+
+
+def hover(page, element, part, x=0.5, y=0.5):
+    """Point at an element, and return what the tooltip says when it says this; with None, there is none."""
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    settle(page)  # scrolling hides a tooltip
     box = page.execute_script(
         "const b = arguments[0].getBoundingClientRect(); return [b.x, b.y, b.width, b.height]", element
     )
     point = {"type": "mouseMoved", "x": box[0] + x * box[2], "y": box[1] + y * box[3]}
-    page.execute_cdp_cmd("Input.dispatchMouseEvent", point)
     tooltip = find(page, "#tooltip")
-    return tooltip.text if tooltip.is_displayed() else None
+
+    def is_told():
+        page.execute_cdp_cmd("Input.dispatchMouseEvent", point)
+        return part in tooltip.text if part is not None else not tooltip.is_displayed()
+
+    wait_until(page, is_told)
+    return tooltip.text
 
 
 RAN = {"air", "acil", "air-shared", "centroids"}
@@ -171,14 +178,12 @@ def colours(page):
 
 
 def test_dark_and_light(page):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     light = colours(page)
     find(page, "#theme").click()
     dark = colours(page)
     assert all(a != b for a, b in zip(light, dark, strict=True))
     page.refresh()
-    WebDriverWait(page, 30).until(lambda _: colours(page) == dark)  # it is remembered
+    wait_until(page, lambda: colours(page) == dark)  # it is remembered
     find(page, "#theme").click()
     assert colours(page) == light
 
@@ -187,7 +192,7 @@ def test_the_system_s_wish_is_followed(page, address):
     light = colours(page)
     prefer(page, "dark")
     page.get(address)
-    assert colours(page) != light
+    wait_until(page, lambda: colours(page) != light)
 
 
 @pytest.mark.parametrize("width", [375, 768, 1280])
@@ -203,23 +208,21 @@ def test_the_page_is_never_wider_than_the_screen(width, page):
 
 
 def test_tooltips_tell_values(page):
-    told = hover(page, find(page, '[data-chart="phases"] svg'), 0.99)
-    assert told.startswith("Phase 5")
+    told = hover(page, find(page, '[data-chart="phases"] svg'), "Phase 5", 0.99)
     assert all(name in told for name in RAN)
     assert "±" in told
-    assert hover(page, find(page, '[data-chart="groups"] [data-method="acil"] rect')).startswith("head\nacil")
-    assert "training samples" in hover(page, find(page, '[data-chart="stream"] rect.cell'))
-    assert "MB" in hover(page, find(page, '[data-chart="memory"] [data-method="air"] rect'))
-    told = hover(page, find(page, '[data-side="left"] svg'), 0.1, 0.1)
-    assert told.startswith("acil, seed 1: true ")
-    assert "last accuracy" in hover(page, find(page, '[data-chart="pareto_state"] [data-method="air"] path'))
-    assert "test samples" in told
-    assert hover(page, find(page, "h1")) is None
+    hover(page, find(page, '[data-chart="groups"] [data-method="acil"] rect'), "head\nacil")
+    hover(page, find(page, '[data-chart="stream"] rect.cell'), "training samples")
+    hover(page, find(page, '[data-chart="memory"] [data-method="air"] rect'), "MB")
+    assert "test samples" in hover(page, find(page, '[data-side="left"] svg'), "acil, seed 1: true ", 0.1, 0.1)
+    hover(page, find(page, '[data-chart="pareto_state"] [data-method="air"] path'), "last accuracy")
+    hover(page, find(page, "h1"), None)
 
 
 def test_values_by_keyboard(page):
     chart = find(page, '[data-chart="phases"] svg')
     page.execute_script("arguments[0].focus()", chart)
+    settle(page)
     for key, title in (("\ue014", "Phase 1"), ("\ue014", "Phase 2"), ("\ue010", "Phase 5"), ("\ue011", "Phase 1")):
         chart.send_keys(key)  # right, right, end, home
         assert find(page, "#tooltip").text.startswith(title)
@@ -328,7 +331,8 @@ def test_what_is_shown_is_in_the_address(page):
 
 DOWNLOADS = """
 const made = []; window.made = made;
-URL.createObjectURL = (blob) => { blob.text().then((text) => made.push(text)); return "#"; };
+made.texts = [];
+URL.createObjectURL = (blob) => { made.texts.push(blob.text()); return "#"; };
 HTMLAnchorElement.prototype.click = function () { made.names = [...(made.names ?? []), this.download]; };
 """
 
@@ -340,7 +344,7 @@ def test_every_figure_and_table_can_be_downloaded(page):
     for button in [*figures, *find_all(page, "section.comparison:not([hidden]) [data-table]")]:
         page.execute_script("arguments[0].click()", button)
     names = page.execute_script("return made.names")
-    texts = page.execute_async_script("const done = arguments[0]; setTimeout(() => done(window.made), 300)")
+    texts = page.execute_async_script("Promise.all(made.texts).then(arguments[0])")
     assert [name.rpartition(".")[2] for name in names] == ["svg"] * 15 + ["csv", "tex", "md"]
     for text in texts[:15]:
         root = ElementTree.fromstring(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
@@ -16,7 +16,7 @@ from aircl import AIRClassifier, Client
 from aircl.serve.tokens import add_token
 from aircl.serve.versions import Directory
 
-from ..conftest import prefer, resize
+from ..conftest import prefer, resize, settle
 from .conftest import wait_until
 
 pytestmark = pytest.mark.slow
@@ -45,6 +45,19 @@ def digits(tmp_path):
     return directory
 
 
+CLICK = """
+const [selector, place] = arguments, element = document.querySelectorAll(selector)[place];
+if (!element || element.disabled || !element.checkVisibility()) return null;
+element.scrollIntoView({block: "center"});
+const box = element.getBoundingClientRect();
+if (!element.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2))) return null;
+const text = element.textContent;
+element.focus();
+element.click();
+return [text];
+"""
+
+
 class Page:
     """The page, as somebody uses it."""
 
@@ -69,18 +82,10 @@ class Page:
         return self.driver.execute_script(script, selector)
 
     def click(self, selector, place=0):
-        """Click an element as soon as it is there; the page may draw it anew at any time."""
-        from selenium.common import ElementNotInteractableException, StaleElementReferenceException
-
-        def clicked():
-            found = self.all(selector)
-            with suppress(StaleElementReferenceException, ElementNotInteractableException):
-                if place < len(found) and found[place].is_enabled():
-                    found[place].click()
-                    return True
-            return False
-
-        wait_until(clicked)
+        """Click an element as soon as it is in sight and enabled, and return what was on it."""
+        # All at one moment: the page may draw it anew at any time, and something else would be in its place.
+        (text,) = wait_until(lambda: self.driver.execute_script(CLICK, selector, place))
+        return text
 
     def text(self, name):
         return self.driver.execute_script("return document.getElementById(arguments[0])?.textContent ?? ''", name)
@@ -95,6 +100,20 @@ class Page:
 
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
+
+    def name(self, label):
+        """Teach a class by its name, as soon as one can be typed."""
+        self.click("#class-name")
+        self.press(label, "\ue007")
+
+    def undo(self):
+        """Take back the last change by its key, as soon as that is possible."""
+        blocked = "return document.getElementById('undo').disabled || document.querySelector('dialog[open]') !== null"
+        wait_until(lambda: not self.driver.execute_script(blocked))
+        self.press("u")
+
+    def is_disabled(self, selector):
+        return self.driver.execute_script("return document.querySelector(arguments[0]).disabled", selector)
 
     def show(self, rows):
         text = "\n".join(row if isinstance(row, str) else ",".join(map(str, row)) for row in rows)
@@ -112,7 +131,7 @@ class Page:
     def counts(self):
         """Return the rows of every class, as the table tells them."""
         rows = self.driver.execute_script(
-            "return [...document.querySelectorAll('#classes tbody tr')].map((row) => "
+            "return [...document.querySelectorAll('#classes tbody tr:not(.loading)')].map((row) => "
             "[row.querySelector('th .label').textContent, row.querySelector('.bar-cell span').textContent])"
         )
         return {label: float(count.replace(",", "")) for label, count in rows}
@@ -159,7 +178,7 @@ def test_a_class_is_taught_by_keys_alone_and_undo_restores_everything(small, pro
 
     running = processes(small.path, "--checkpoint-rows", "1")
     page = open_page(running.url)
-    assert "Nothing is learned yet" in page.text("no-classes")
+    page.wait("no-classes", "Nothing is learned yet")
     for row, label in (("1,0,0", "cat"), ("0,1,0", "dog"), ("0,0.9,0.2", "dog")):
         page.press("t", row, Keys.ENTER, Keys.ESCAPE)
         wait_until(lambda: page.best() is not None)
@@ -176,7 +195,7 @@ def test_a_class_is_taught_by_keys_alone_and_undo_restores_everything(small, pro
     wait_until(lambda: small.read().current.version == 4)
     assert statistics(small, 4) != statistics(small, 3)
     page.wait("undo-what", "Learned 1 row: cat")
-    page.press("u")
+    page.undo()
     wait_until(lambda: page.counts() == {"cat": 1, "dog": 2})
     wait_until(lambda: small.read().current.version == 5)
     assert statistics(small, 5) == statistics(small, 3)
@@ -184,7 +203,9 @@ def test_a_class_is_taught_by_keys_alone_and_undo_restores_everything(small, pro
     wait_until(lambda: page.best() == "cat")  # it waits again
     page.press("?")
     wait_until(page.find("#help").is_displayed)
-    page.press(Keys.ESCAPE, "/")
+    page.press(Keys.ESCAPE)
+    wait_until(lambda: not page.find("#help").is_displayed())
+    page.press("/")
     wait_until(lambda: page.driver.switch_to.active_element.get_attribute("id") == "search")
     page.press("do")
     wait_until(lambda: page.counts() == {"dog": 2})
@@ -204,9 +225,10 @@ def test_a_correction_changes_the_counts(tmp_path, processes, open_page, ledger)
     assert page.counts() == {"a": 3, "b": 3}
     page.wait("undo-what", "Learned 1 row")
     for correction in (0, 1):  # of the last change, and of one before it
+        wait_until(lambda: len(page.all("#taught .entry .plain")) == 4)
         page.click("#taught .entry .plain", 2 * correction)
         page.wait("card", "What should it have been?")
-        page.find("#class-name").send_keys("c\n")
+        page.name("c")
         wait_until(lambda correction=correction: page.counts().get("c") == correction + 1)
     assert page.counts() == {"a": 2, "b": 2, "c": 2}
     wait_until(lambda: len(page.all("#taught .entry .plain")) == 4)
@@ -261,8 +283,8 @@ def test_tokens_restarts_and_a_service_that_is_gone(digits, processes, open_page
     page.show([X[400]])
     running.kill()
     page.wait("connection", "Offline")
-    assert page.find("#undo").get_property("disabled")
-    assert page.find("#card .option").get_property("disabled")
+    assert page.is_disabled("#undo")
+    assert page.is_disabled("#card .option")
     assert page.counts() != {}  # what was known stays in sight
     processes(digits.path, port=urlsplit(url).port)
     page.wait("connection", "Live")
@@ -290,7 +312,7 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     wait_until(lambda: len(page.counts()) == len(HOSTILE) + 4)
     assert {"twin", "“twin ”", "(empty)", "“ ”"} <= page.counts().keys()  # that differ is seen
     page.show([HOSTILE[0], HOSTILE[1]])
-    page.find("#class-name").send_keys(HOSTILE[2], "\n")
+    page.name(HOSTILE[2])
     page.wait("toast", "Learned as")
     page.press("\ue00c", "n")  # Escape, then n
     page.driver.execute_script("document.getElementById('class-name').value = 'y'.repeat(5000)")
@@ -309,22 +331,130 @@ def test_hostile_labels_and_rows_do_nothing(tmp_path, processes, open_page):
     ) == [None, 0]
     page.click("#rollback-dialog [data-close]")
     spare = "return innerWidth - Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    fits = "const table = document.getElementById('class-scroll'); return table.scrollWidth <= table.clientWidth"
     for width in (360, 1280):
         resize(page.driver, width)
         wait_until(lambda: page.driver.execute_script(spare) >= 0)
+        wait_until(
+            lambda width=width: width > 360 or page.driver.execute_script(fits)
+        )  # wider, long names may be scrolled
 
 
 def test_a_number_that_a_browser_rounds_is_not_sent_back(tmp_path, processes, open_page):
     directory = Directory(tmp_path / "numbers")
     directory.make(AIRClassifier(0.1, expansion=None).fit(np.eye(3), [2**53 + 1, 1, 2]))
     page = open_page(processes(directory.path).url)
+    wait_until(lambda: len(page.counts()) == 3)
     page.show(["1,0,0"])
     page.click("#card .option")
     page.wait("toast", "a browser cannot hold this number")
-    page.find("#class-name").send_keys("7\n")
+    page.name("7")
     page.wait("toast", "Learned as 7")
     with Client(page.url) as client:
         assert client.classes() == {2**53 + 1: 1, 1: 1, 2: 1, 7: 1}
+
+
+# The classes are not read.
+UNREAD = """
+const ask = fetch;
+window.fetch = (path, ...more) => path === "classes" ? new Promise(() => {}) : ask(path, ...more);
+"""
+
+
+def test_a_number_is_a_label_before_the_classes_are_read(tmp_path, processes, open_page, driver):
+    directory = Directory(tmp_path / "numbers")
+    directory.make(AIRClassifier(0.1, expansion=None).fit(np.eye(3), [3, 1, 2]))
+    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": UNREAD})
+    try:
+        page = open_page(processes(directory.path).url)
+        page.show(["1,0,0"])
+        page.name("7")
+        page.wait("toast", "Learned as 7")
+        with Client(page.url) as client:
+            assert client.classes() == {3: 1, 1: 1, 2: 1, 7: 1}
+    finally:
+        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+# A service that does not solve what is learned second while a file is there.
+HELD = """
+import os, sys, time
+from pathlib import Path
+import aircl.cli.commands
+from aircl.serve import solver
+
+solve, hold = solver.solve, Path(os.environ["HOLD"])
+
+def held(moment):
+    while moment.version == 2 and hold.exists():
+        time.sleep(0.01)
+    return solve(moment)
+
+solver.solve, sys.argv[0] = held, "aircl"
+aircl.cli.commands.main()
+"""
+
+
+def test_novelty_is_asked_for_when_it_can_be_told(small, processes, open_page, closing, tmp_path):
+    hold = tmp_path / "hold"
+    page = open_page(processes(small.path, code=HELD, env={"HOLD": str(hold)}).url)
+    client = closing(Client(page.url))
+    client.learn(np.eye(3)[:2], ["cat", "dog"])
+    wait_until(lambda: client.health()["rows_behind"] == 0)
+    hold.touch()
+    client.learn([[0, 0.9, 0.2]], ["dog"])
+    wait_until(lambda: page.counts() == {"cat": 1, "dog": 2})
+    page.show(["0.9,0.1,0"])
+    page.wait("card", "It says:")
+    assert "novelty" not in page.text("card")
+    assert page.problems() == []
+    hold.unlink()
+    page.wait("card", "novelty")
+
+
+def test_rows_that_are_taken_back_elsewhere_wait_again(small, processes, open_page, closing):
+    page = open_page(processes(small.path).url)
+    client = closing(Client(page.url))
+    page.show(["1,0,0"])
+    page.name("cat")
+    page.wait("taught-title", "session: 1")
+    client.undo(1)
+    page.wait("waiting-title", "To review: 1")
+    assert page.text("taught-title") == "Taught in this session"
+    page.driver.execute_script(  # now it is answered after the change is taken back
+        "const ask = fetch; window.fetch = async (path, ...more) => { const answer = await ask(path, ...more);"
+        " if (path === 'learn') await new Promise((done) => { window.goOn = done; }); return answer; }"
+    )
+    page.name("dog")
+    wait_until(lambda: page.counts() == {"dog": 1})
+    wait_until(lambda: page.driver.execute_script("return 'goOn' in window"))
+    client.undo(3)
+    wait_until(lambda: page.counts() == {})
+    page.driver.execute_script("goOn()")
+    page.wait("toast", "Learned as dog")
+    wait_until(lambda: page.text("waiting-title") == "To review: 1, least certain first")
+    assert page.text("taught-title") == "Taught in this session"
+
+
+def test_a_correction_does_not_need_its_change_to_be_the_last(small, processes, open_page, closing):
+    url = processes(small.path).url
+    client = closing(Client(url))
+    client.learn(np.eye(3), [*"abc"])
+    page = open_page(url)
+    page.show(["0.9,0.1,0"])
+    page.click("#card .option")
+    page.wait("undo-what", "Learned 1 row: a")
+    page.driver.execute_script(  # somebody is faster
+        "const ask = fetch; window.fetch = async (path, options) => {"
+        " if (path === 'undo') await ask('learn', {...options, headers: {'Content-Type': 'application/json'},"
+        " body: JSON.stringify({features: [[0, 0, 1]], labels: ['c']})}); return ask(path, options); }"
+    )
+    page.click("#taught .entry .plain")
+    page.wait("card", "What should it have been?")
+    page.name("b")
+    page.wait("toast", "Learned as b")
+    assert client.classes() == {"a": 1, "b": 2, "c": 2}
+    assert all("status of 409" in entry["message"] for entry in page.problems())
 
 
 def test_the_least_certain_comes_first_and_the_certain_are_accepted_together(digits, processes, open_page):
@@ -345,7 +475,7 @@ def test_the_least_certain_comes_first_and_the_certain_are_accepted_together(dig
     page.wait("toast", f"Learned {sure} rows")
     page.wait("taught-title", f"session: {sure}")
     wait_until(lambda: sum(page.counts().values()) == 300 + sure)
-    page.press("u")
+    page.undo()
     wait_until(lambda: sum(page.counts().values()) == 300)
     page.wait("waiting-title", "To review: 21")
     page.press("u")
@@ -362,18 +492,15 @@ def test_hours_of_teaching_leave_the_last_rows_and_what_can_be_taken_back(digits
     wait_until(lambda: len(page.texts("#waiting .unknown, #waiting .label")) == 100)
 
     def accept():
-        n = int(page.text("accept-sure").split()[1])
+        n = int(page.click("#accept-sure").split()[1])
         assert n > 100
-        page.click("#accept-sure")
         page.wait("taught-title", f"session: {n}, the last 100 listed")
         assert len(page.all("#taught li")) == 100
         return n
 
-    n = accept()
-    page.wait("undo-what", f"Learned {n} rows")
-    page.press("u")
+    accept()
+    page.undo()
     page.wait("waiting-title", "To review: 180")  # those that were not listed, too
-    page.wait("connection", "Live")
     wait_until(lambda: len(page.texts("#waiting .unknown, #waiting .label")) == 100)
     n = accept()
     page.press("\ue00c", "1")
@@ -387,9 +514,26 @@ def test_charts_end_where_shares_do(tmp_path, processes, open_page):
     page = open_page(processes(directory.path).url)
     with Client(page.url) as client:
         client.learn(np.eye(3), ["cat", "dog", "owl"])  # all predicted rightly before
-    page.wait("value-accuracy", "100 % progressive")
-    wait_until(lambda: "100 %" in page.texts("#chart-accuracy text"))
-    assert max(int(text[:-2]) for text in page.texts("#chart-accuracy text") if text.endswith("%")) == 100
+
+        def shares():
+            return [int(text[:-2]) for text in page.texts("#chart-accuracy text") if text.endswith("%")]
+
+        page.wait("value-accuracy", "100 % progressive")
+        wait_until(lambda: max(shares(), default=0) == 100)
+        client.learn(np.tile(np.eye(3), (200, 1)), [*["cat", "dog", "owl"] * 199, "cat", "dog", "dog"])  # all but one
+        wait_until(lambda: "606" in page.text("value-rows"))
+        assert len(shares()) == len(set(shares())) > 2
+
+
+def test_a_line_ends_where_nothing_is_known_any_more(small, processes, open_page, closing):
+    page = open_page(processes(small.path).url)
+    client = closing(Client(page.url))
+    version = client.learn(X[:100], Y[:100])["version"]
+    wait_until(lambda: page.all("#chart-accuracy .dot.second"))
+    client.undo(version)
+    page.wait("value-rows", "0")
+    wait_until(lambda: not page.all("#chart-accuracy .dot"))
+    assert page.all("#chart-accuracy .line.second")
 
 
 def test_rolling_back_asks_and_tells_what_is_lost(small, processes, open_page, closing):
@@ -418,7 +562,7 @@ def test_rolling_back_asks_and_tells_what_is_lost(small, processes, open_page, c
     page.click("#rollback-go")
     wait_until(lambda: page.counts() == {"cat": 1, "dog": 1, "owl": 1})
     page.wait("changes", "Rolled back to 1")
-    page.press("u")
+    page.undo()
     wait_until(lambda: page.counts() == {"cat": 2, "dog": 1, "owl": 1, "fox": 1})
 
 
@@ -432,7 +576,7 @@ def test_it_follows_the_system_fits_a_phone_and_does_not_jump(digits, processes,
         ".observe({type: 'layout-shift', buffered: true});"
     )
     moved = "return window.moved"
-    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    settle(page.driver)
     assert page.driver.execute_script(moved) < 0.05
     page.driver.execute_script("document.body.style.paddingTop = '300px'")
     wait_until(lambda: page.driver.execute_script(moved) > 0.05)  # what is measured is what moves
@@ -441,7 +585,7 @@ def test_it_follows_the_system_fits_a_phone_and_does_not_jump(digits, processes,
     prefer(page.driver, "dark")
     wait_until(lambda: page.driver.execute_script(ground) != light)
     page.press("d")
-    assert page.driver.execute_script(ground) == light
+    wait_until(lambda: page.driver.execute_script(ground) == light)
     page.driver.execute_script("sessionStorage.clear()")
     resize(page.driver, 360)
     page.open()

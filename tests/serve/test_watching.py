@@ -154,6 +154,22 @@ def test_a_clock_that_is_set_makes_no_gap_in_the_points(place, local, monkeypatc
         assert 0 <= watch.now()["at"] - before < PATIENCE
 
 
+def test_what_is_told_has_every_change_that_is_told(place, local, monkeypatch):
+    """A change that is made while a state is put together is in the rows, or not yet among the changes."""
+    with local(place) as service:
+        watch = service.http.app.watch
+        now = watch.now
+
+        def learns_afterwards():
+            point = now()
+            service.learn(X, Y)
+            return point
+
+        monkeypatch.setattr(watch, "now", learns_afterwards)
+        state = watch.state()
+        assert (state["rows"], state["changes"]) == (0, [])
+
+
 def test_rows_of_classes_are_those_of_one_moment(monkeypatch):
     """Whoever reads labels and counts one after the other finds a class between them that was just learned."""
     model = AIRClassifier(0.1, expansion=None).fit([[1.0], [2.0], [3.0]], ["cat", "cat", "dog"])

@@ -98,6 +98,7 @@ class Watch:
 
     def _made(self) -> dict[str, Any]:
         service, writer = self._service, self._service.writer
+        changes = [] if writer is None else writer.recent.listed()  # first: all that is told has these changes
         solved = service.solved
         model = service.moment().model
         return {
@@ -109,7 +110,7 @@ class Watch:
             "checkpoint": service.catalogue.current.version,
             "last_learned": (None if writer is None else writer.recent.last_learned) or service.catalogue.last_learned,
             "undo": None if writer is None else writer.durable.undo.version,
-            "changes": [] if writer is None else writer.recent.listed(),
+            "changes": changes,
         }
 
     def about(self) -> dict[str, Any]:

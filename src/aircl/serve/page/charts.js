@@ -23,8 +23,9 @@ const frame = (host, height, label) => {
 
 const minutes = (seconds) => (seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`);
 
-// series: [{name, kind, values: [[time, value or null], ..]}]. A point holds until the next one.
-export function drawLines(host, { series, format, label, whole = false, low = null, high = null, empty }) {
+// series: [{name, kind, values: [[time, value or null], ..]}]. A point holds until the next one. The axis spans `least`
+// at least, so that its numbers differ as they are written.
+export function drawLines(host, { series, format, label, least, low = null, high = null, empty }) {
   const height = 128, box = { left: 46, right: 8, top: 10, bottom: 20 };
   const values = series.flatMap((one) => one.values.map(([, value]) => value)).filter((value) => value !== null);
   const { chart, width } = frame(host, height, values.length ? label : empty);
@@ -34,7 +35,9 @@ export function drawLines(host, { series, format, label, whole = false, low = nu
     return;
   }
   let bottomValue = low ?? Math.min(...values), topValue = high ?? Math.max(...values);
-  if (topValue - bottomValue < (whole ? 4 : 1e-9)) [bottomValue, topValue] = [Math.max(0, bottomValue - (whole ? 2 : Math.abs(bottomValue) / 2 || 0.5)), high ?? topValue + (whole ? 2 : Math.abs(topValue) / 2 || 0.5)];
+  const more = Math.max(0, least - (topValue - bottomValue)) / (low === null && high === null ? 2 : 1);
+  if (low === null) bottomValue = Math.max(0, bottomValue - more);
+  if (high === null) topValue += more;
   const ticks = ticksOf(bottomValue, topValue, 3);
   const step = ticks[1] - ticks[0] || 1;
   if (low === null) bottomValue = Math.floor(bottomValue / step) * step;
@@ -50,14 +53,18 @@ export function drawLines(host, { series, format, label, whole = false, low = nu
   for (const one of series) {
     let path = "", open = false, last = null;
     for (const [time, value] of one.values) {
-      if (value === null) { open = false; continue; }
+      if (value === null) {
+        if (open) path += `H${x(time).toFixed(1)}`;
+        open = false;
+        continue;
+      }
       path += open ? `H${x(time).toFixed(1)}V${y(value).toFixed(1)}` : `M${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
       open = true;
       last = [time, value];
     }
     if (last === null) continue;
-    if (open) path += `H${right}`;
-    chart.append(svg("path", { class: `line ${one.kind}`, d: path }), svg("circle", { class: `dot ${one.kind}`, cx: right, cy: y(last[1]), r: 3 }));
+    chart.append(svg("path", { class: `line ${one.kind}`, d: open ? `${path}H${right}` : path }));
+    if (open) chart.append(svg("circle", { class: `dot ${one.kind}`, cx: right, cy: y(last[1]), r: 3 }));
   }
   hoverLines(host, chart, { series, format, x, start, end, left: box.left, right, top: box.top, bottom });
 }

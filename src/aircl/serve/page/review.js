@@ -67,9 +67,10 @@ async function predict(chosen, first = false) {
   if (first && current !== null) tell(said(current));
 }
 
-// Novelty is told by how rows of a class differ: not of the first row of each, and not if all are alike.
+// Novelty is told by how rows of a class differ: not of the first row of each, and not if all are alike. Rows that are
+// not solved yet do not count.
 async function asked(body) {
-  if (state.now.rows <= state.now.classes) return ask("predict", body);
+  if (state.now.rows - state.now.behind <= state.now.classes) return ask("predict", body);
   try {
     return await ask("predict", { ...body, novelty: NOVEL });
   } catch (problem) {
@@ -86,9 +87,10 @@ const said = (item) => {
 };
 
 // -- teaching --
-// Labels are of the kind that there is: texts, whole numbers, or true and false.
+// Labels are of the kind that there is: texts, whole numbers, or true and false. An answer tells it, too, if the classes
+// are not read yet.
 const readLabel = (text) => {
-  const known = state.classes?.[0]?.label;
+  const known = state.classes?.[0]?.label ?? current?.prediction?.top?.[0]?.label;
   if (typeof known === "number") {
     if (!/^[+-]?\d{1,15}$/.test(text)) throw new Error("Classes are whole numbers here.");
     return Number(text);
@@ -114,6 +116,7 @@ async function make(chosen, label, work) {
     chosen.forEach((item, k) => Object.assign(item, { status: "taught", label: label(item), version: answer.version, taughtAt: performance.now() + k, sent: null }));
     const what = chosen.length === 1 ? labelText(chosen[0].label) : plural(chosen.length, "row");
     toast(`Learned ${chosen.length === 1 ? "as " : ""}${cut(what, 60)}. Version ${answer.version}.`);
+    undoneElsewhere();
   } catch (problem) {
     for (const item of chosen) Object.assign(item, { status: item.before, problem: `Not learned: ${problem.message}` });
     toast(`Not learned: ${problem.message}`, "bad");
@@ -131,14 +134,25 @@ const learn = (chosen, label) => make(chosen, label, () => {
   return change("learn", body, key);
 });
 
+// Only the last change can be taken back, and another one may come in between.
+async function isTakenBack(version) {
+  if (state.now.undo !== version) return false;
+  try {
+    await change("undo", { version });
+    return true;
+  } catch (problem) {
+    if (problem.status !== 409) throw problem;
+    return false;
+  }
+}
+
 function correct(item, label) {
   const old = { ...rowsOf([item]), labels: [item.label], ...idsOf([item]) };
   const fresh = { ...old, labels: [label] };
   return make([item], () => label, async () => {
     if (state.now.ids) return change("correct", { old, new: fresh });
     // Without ids, two changes: the row as it was learned is taken out, then learned as it should have been.
-    if (state.now.undo === item.version) await change("undo", { version: item.version });
-    else await change("forget", old);
+    if (!(await isTakenBack(item.version))) await change("forget", old);
     item.before = "ready"; // if the second one fails, it is not learned
     item.label = null;
     return change("learn", fresh);
@@ -201,12 +215,18 @@ const look = (item) => {
 const acceptSure = () => { const sure = waiting().filter(isSure); if (sure.length) learn(sure, best); };
 
 // A change was taken back: its rows wait again.
-export function undone(version) {
-  const back = items.filter((item) => item.status === "taught" && item.version === version);
+const waitAgain = (versions) => {
+  const back = items.filter((item) => item.status === "taught" && versions.includes(item.version));
   for (const item of back) Object.assign(item, { status: "ready", label: null, version: null, sent: null });
-  if (back.length) [current] = back;
+  return back;
+};
+export function undone(version) {
+  const [first] = waitAgain([version]);
+  current = first ?? current;
   draw();
 }
+// Somebody else may have done so, or whoever did was answered before the change itself.
+const undoneElsewhere = () => waitAgain(state.now.changes.filter(({ kind }) => kind === "undo").map(({ target }) => target)).length > 0;
 
 // -- drawing --
 let card = null; // the elements of the current card
@@ -335,6 +355,7 @@ export function startReview() {
     if (card !== null) card.fresh.textContent = newness(card.name.value.trim());
   });
   on("connection", draw);
+  on("now", () => { if (undoneElsewhere()) draw(); });
   // What waits is asked again as soon as predictions know more, but for a part of the time only; whatever is looked at
   // stays where it is.
   let asking = false, again = false;

@@ -63,7 +63,9 @@ for (const name of ["dragover", "drop"]) document.addEventListener(name, (event)
 
 let built = null;
 export function startTeaching() {
-  on("connection", () => { if (state.about === null) find("teach-hint").textContent = notYet(); });
+  const wait = () => { if (state.about === null) find("teach-hint").textContent = notYet(); };
+  wait();
+  on("connection", wait);
   on("hello", () => {
     const kind = state.about.rows;
     find("teach-hint").textContent = whyNot() ?? hints[kind];

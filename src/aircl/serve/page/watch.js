@@ -5,14 +5,14 @@ import { ask, change } from "./server.js";
 import { may, notYet, on, state, whyNot } from "./state.js";
 
 const CHARTS = [
-  { id: "rows", title: "Rows learned", format: count, whole: true, values: (now) => [count(now.rows)], empty: "Nothing is learned yet",
+  { id: "rows", title: "Rows learned", format: count, least: 4, values: (now) => [count(now.rows)], empty: "Nothing is learned yet",
     series: [["rows", "main", (point) => point.rows]] },
-  { id: "accuracy", title: "Accuracy", format: (value) => percent(value, 0), high: 1, empty: "Known when it learns more",
+  { id: "accuracy", title: "Accuracy", format: (value) => percent(value, 0), least: 0.04, high: 1, empty: "Known when it learns more",
     values: (now) => [`${percent(now.progressive, 0)} progressive`, `${percent(now.expected, 0)} expected`],
     series: [["progressive", "main", (point) => point.progressive], ["expected", "second", (point) => point.expected]] },
-  { id: "novel", title: "Novel rows", format: (value) => percent(value, value < 0.1 ? 1 : 0), low: 0, values: (now) => [percent(now.novel)], empty: "Known when it predicts",
+  { id: "novel", title: "Novel rows", format: (value) => percent(value, value < 0.1 ? 1 : 0), least: 0.04, low: 0, values: (now) => [percent(now.novel)], empty: "Known when it predicts",
     series: [["novel", "main", (point) => point.novel]] },
-  { id: "latency", title: "Latency of a prediction", format: milliseconds, low: 0, empty: "Known when it predicts",
+  { id: "latency", title: "Latency of a prediction", format: milliseconds, least: 0.001, low: 0, empty: "Known when it predicts",
     values: (now) => [`${milliseconds(now.latency?.[0])} median`, `${milliseconds(now.latency?.[1])} at 95 %`],
     series: [["median", "main", (point) => point.latency?.[0] ?? null], ["95 %", "second", (point) => point.latency?.[1] ?? null]] },
 ];
