@@ -6,8 +6,7 @@ import pytest
 from aircl.engine import Space
 from aircl.engine.air import PerClass
 from aircl.engine.batch import sort_by_class
-from aircl.engine.moment import LATE_ROWS
-from aircl.engine.moments import MANY_ROWS, PACK_AFTER_SUMS
+from aircl.engine.moments import LATE_ROWS, MANY_ROWS, PACK_AFTER_SUMS
 
 
 def learned(f, X, y, C, limit=None):
