@@ -85,6 +85,10 @@ class NumpyBackend:
         """Return zeros."""
         return np.zeros(shape, dtype=dtype)
 
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return room for numbers."""
+        return np.empty(shape, dtype=dtype)
+
     def asarray(self, values: Array) -> Array:
         """Return a NumPy array as an array of this backend that nobody else holds."""
         return np.array(values)

@@ -105,7 +105,7 @@ class Waiting:
         """Return what waits with these rows of a space behind it; there must be room."""
         held, rows = len(self), self.rows
         if rows is None:  # the system gives the pages when they are written to
-            rows = space.backend.zeros((space.waiting_rows, space.n_features), space.dtype)
+            rows = space.backend.empty((space.waiting_rows, space.n_features), space.dtype)
         rows[held : held + len(X)] = X
         if weight is not None or self.weight is not None:
             before = np.ones(held) if self.weight is None else self.weight

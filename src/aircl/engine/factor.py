@@ -60,7 +60,7 @@ def grouped(X: Array) -> Array:
     if n_groups <= 1:
         return factor(X)
     dtype = backend.dtype(X)
-    XD, R = backend.double(X @ _directions(f, GROUP_ROWS, dtype, backend)[0]), backend.zeros((n, f), dtype)
+    XD, R = backend.double(X @ _directions(f, GROUP_ROWS, dtype, backend)[0]), backend.empty((n, f), dtype)
     for start, stop in pairwise(n * group // n_groups for group in range(n_groups + 1)):
         Q, _ = backend.qr(XD[start:stop, : stop - start])
         R[start:stop] = backend.cast(_directions(f, stop - start, dtype, backend)[1] @ Q.T, X.dtype) @ X[start:stop]

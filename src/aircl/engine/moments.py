@@ -239,7 +239,7 @@ class Moments:
         """Sum what is held as rows through a workspace of few rows: one large product, not C small ones."""
         space, size, filled = self.space, self.space.waiting_rows, 0
         G = space.backend.lower_zeros(space.n_features, space.dtype)
-        workspace = space.backend.zeros((size, space.n_features), space.dtype)
+        workspace = space.backend.empty((size, space.n_features), space.dtype)
         for weight, moment in terms:
             root = float(np.sqrt(weight))
             for block in moment.blocks():

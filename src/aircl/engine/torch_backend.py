@@ -55,6 +55,9 @@ class TorchBackend(NumpyBackend):
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Tensor:
         return torch.zeros(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return torch.empty(shape, dtype=_DTYPES[np.dtype(dtype)], device=self.device)
+
     def asarray(self, values: Array) -> Tensor:
         return torch.tensor(values, device=self.device)
 
