@@ -381,7 +381,7 @@ def _covariances(problem: Problem, W: Array, means: Array, new: UnseenScores) ->
     backend, S_w = problem.backend, problem.within_class_covariance
     n, C = float(problem.count.sum()), len(problem.count)
     met, places = np.unique(new.rivals, return_inverse=True)
-    places, rows = places.reshape(new.rivals.shape), backend.take(W.T, met)
+    places, rows = places.reshape(new.rivals.shape), W.T if len(met) == C else backend.take(W.T, met)
     spread = backend.symmetric_product(S_w, backend.cast(rows.T, S_w.dtype)).T
     spread = backend.double(spread) * (n / (n - C))  # W'S
     if len(met) <= ALL_CLASSES:
