@@ -159,11 +159,10 @@ def test_ledger_and_statistics_agree_on_any_way(data, store):
     assert len(ledger) == len(kept) == clf.class_count_.sum()
     shown = ledger.shown(contents(X, Y, None))
     assert np.flatnonzero(ledger.count(shown)).tolist() == sorted(kept)
-    for book in ledger.books:
-        for run in book.runs:  # and every row is of the class that it was learned as
-            place = {h: int(p) for p, h in enumerate(shown.row[0])}
-            labels = clf._learner.state.labels.seen[run.slot]
-            assert labels.tolist() == [Y[place[h]] for h in run.row]
+    for run in ledger.runs:  # and every row is of the class that it was learned as
+        place = {h: int(p) for p, h in enumerate(shown.row[0])}
+        labels = clf._learner.state.labels.seen[run.slot]
+        assert labels.tolist() == [Y[place[h]] for h in run.row]
 
 
 def test_the_new_row_of_an_id_takes_the_place_of_the_old_one():
@@ -273,7 +272,7 @@ def test_rows_in_common_are_not_merged(store, key):
     refused(one, lambda clf: clf.partial_fit(X[35:36], [Y[35] + 100]), "learned already")
     empty = AIRClassifier(0.5, store=store, ledger=key, **PAPER).merge(one)
     assert bits(empty)["ledger.0.row"] == bits(one)["ledger.0.row"]
-    assert len(ledger_of(one).books) == len(ledger_of(empty).books) == 1
+    assert len(ledger_of(one).keys) == len(ledger_of(empty).keys) == 1
 
 
 def test_ledgers_of_different_keys_say_that_they_cannot_tell(key):

@@ -25,7 +25,7 @@ def test_lower_and_packed_updates_agree_with_numpy(backend, n_features, dtype):
     for rows, alpha in ((5, 1.0), (0, 1.0), (3, -0.5)):
         X = rng.normal(size=(rows, n_features)).astype(dtype)
         backend.add_gram(A, backend.asarray(X), alpha)
-        backend.packed_add_gram(P, backend.asarray(X), n_features, alpha)
+        backend.packed_add_gram(P, backend.asarray(X), alpha)
         expected += alpha * X.T.astype(float) @ X
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
     unpacked = backend.unpack(P, n_features)

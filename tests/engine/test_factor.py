@@ -7,7 +7,7 @@ import pytest
 
 from aircl.engine import Space, StoreError
 from aircl.engine.factor import GROUP_ROWS, factor, grouped, without_rows
-from aircl.engine.moment import SecondMoment
+from aircl.engine.moments import SecondMoment
 
 
 def moments(R):

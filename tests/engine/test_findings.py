@@ -121,7 +121,7 @@ def test_pooled_refuses_to_fold_weights_beyond_its_range():
 
 def test_loading_looks_at_every_class_once(monkeypatch):
     """Room is counted as classes come, not anew for every one of them."""
-    from aircl.engine.moment import SecondMoment
+    from aircl.engine.moments import SecondMoment
 
     asked, nbytes = [0], SecondMoment.nbytes.fget
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aircl import AIRClassifier
-from aircl.engine import Space, moment
+from aircl.engine import Space, moments
 from aircl.engine.memory import DiskSpace, MemoryLimitWarning, OnDisk, available_memory, parse_bytes
 
 # The papers' regression to the letter.
@@ -96,8 +96,8 @@ def test_learning_beyond_the_limit_writes_rows_once_and_factors_nothing(director
     clf = AIRClassifier(1.0, memory_limit=WORKSPACE + 2**20, **PAPER)
     X, y = rng.normal(size=(C * 150, F)), np.arange(C * 150) % C
     with monkeypatch.context() as patch:
-        patch.delattr(moment, "factor")
-        patch.setattr(moment, "OnDisk", type("Counted", (OnDisk,), {"__init__": counting(written)}))
+        patch.delattr(moments, "factor")
+        patch.setattr(moments, "OnDisk", type("Counted", (OnDisk,), {"__init__": counting(written)}))
         for part in np.split(np.arange(len(X)), 10):
             clf.partial_fit(X[part], y[part])
             clf._learner.absorb()

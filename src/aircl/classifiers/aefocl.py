@@ -146,7 +146,7 @@ class RebalancedRidge(Rule):
         for X, slots in self.pseudo_features(statistics.variances, state.labels.order):
             rows = X if self.expansion is None else self.expansion.transform(X)
             filled = filled.plus(sort_by_class(rows, slots, None))
-        return self._solve(statistics, State.empty(filled, labels=state.labels, epoch=state.epoch), memory)
+        return self._solve(statistics, State(filled, labels=state.labels, epoch=state.epoch), memory)
 
     def solve_again(self, last: Solved, state: State, memory: Any = None) -> tuple[RebalancedSolution, Any]:
         """Do as `solve`, without filling up again if the last solution, of the same state, has another gamma only."""

@@ -17,10 +17,10 @@ from aircl.engine.learner import Solved
 from aircl.engine.memory import parse_bytes
 from aircl.engine.weighting import (
     Weighting,
+    check_weighed,
     check_weighting,
     class_weights,
     depends_on_own_count_only,
-    missing_weights,
 )
 from aircl.expansion import AutoBuffer
 
@@ -77,8 +77,7 @@ class AnalyticClassifier(RidgeClassifier):
         check_gamma(self.gamma, "auto", zero=True)
 
     def _check_new_classes(self, new: Array) -> None:
-        if missing := missing_weights(self.weighting, new):
-            raise ValueError(f"weighting= has no weight for the classes {missing}. Add them to the mapping.")
+        check_weighed(self.weighting, new)
 
     def _class_weights(self, count: Array, labels: Array) -> Array:
         if self.store == "pooled" and not depends_on_own_count_only(self.weighting, count, labels):

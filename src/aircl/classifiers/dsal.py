@@ -81,7 +81,7 @@ class DualRidge(Rule):
         ones, f = np.ones(statistics.n_classes), statistics.width
         main = statistics.total(slice(0, f))
         rule = Ridge(self.gamma, "uniform", "mean")
-        first, memory = rule.solve(State.empty(main, labels=state.labels, epoch=state.epoch), memory)
+        first, memory = rule.solve(State(main, labels=state.labels, epoch=state.epoch), memory)
         other = statistics.total(slice(f, None))
         G = other.gram(ones)
         # The same ridge for the size of the features: tanh features are not as large as ReLU's.

@@ -72,7 +72,7 @@ class Naming:
             ):  # fmt: skip
                 if value is not usual and value != usual:
                     raise ValueError(
-                        f"{name}= is for classifiers that keep a ledger: {_name(classifier)}(ledger=True)."
+                        f"{name}= is for classifiers that keep a ledger: {type(classifier).__name__}(ledger=True)."
                     )
         if self.replaced is not None and (
             self.on_duplicate != "replace" or not {"X", "y", "ids"} <= set(self.replaced)
@@ -231,10 +231,6 @@ def name_rows(which: Array, ids: list[bytes] | None) -> str:
     shown = list(dict.fromkeys(names))
     more = ", .." if len(shown) > _NAMED else ""
     return ("ids " if ids is not None else "rows (from 0) ") + ", ".join(shown[:_NAMED]) + more
-
-
-def _name(classifier: StreamClassifier) -> str:
-    return type(classifier).__name__
 
 
 def _of(which: Array) -> str:

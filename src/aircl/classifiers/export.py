@@ -16,17 +16,19 @@ from sklearn.frozen import FrozenEstimator
 
 from aircl.classifiers import file, onnx_file
 from aircl.classifiers.dsal import DSALClassifier
-from aircl.classifiers.file import FORMAT, FileError
+from aircl.classifiers.file import FORMAT, Below, FileError
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.header import MAX_WIDTH, Backbone, Columns, Expansion, Labels, check_label_header
-from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.ncm import CosineSolution, cosines
 from aircl.classifiers.persistence import (
     EXPANSIONS,
     pack_expansion,
+    pack_inputs,
     pack_labels,
     plain,
+    unpack_backbone,
     unpack_expansion,
+    unpack_inputs,
     unpack_labels,
 )
 from aircl.classifiers.snapshot import Snapshot
@@ -35,7 +37,6 @@ from aircl.engine.backend import NUMPY, Array, backend_of
 from aircl.engine.learner import Solved
 from aircl.engine.solve import LinearSolution
 from aircl.expansion import RandomReLU
-from aircl.hooks import embedding
 from aircl.storage.errors import InputError
 from aircl.storage.records import check, parse_json
 
@@ -126,20 +127,15 @@ def _pack(classifier: StreamClassifier, solved: Solved) -> tuple[dict[str, Any],
     expansion = pack_expansion(None, fitted)
     if hasattr(fitted, "_state_arrays") and not _same(_redrawn(expansion, inputs.n_features_in_, solved.dtype), fitted):
         arrays |= {f"expansion.{name}": array for name, array in fitted._state_arrays().items()}
-    names, raw = getattr(inputs, "feature_names_in_", None), getattr(inputs.embedder_, "backbone", None)
-    temperature = getattr(solution, "temperature", None)
-    header = {
+    raw, temperature = getattr(inputs.embedder_, "backbone", None), getattr(solution, "temperature", None)
+    header = pack_inputs(inputs) | {
         "format": FORMAT,
         "export": type(classifier).__name__,
         "labels": pack_labels(labels.taken(labels.order).declaring(labels.declared)),
-        "n_features_in": inputs.n_features_in_,
-        "feature_names_in": None if names is None else names.tolist(),
         "dtype": str(solved.dtype),
         "expansion": expansion,
         "expansion_hash": expansion_hash(fitted),
-        "backbone": inputs.backbone_,
         "raw": raw if isinstance(raw, str | None) else {"object": type(raw).__name__},
-        "columns": inputs.columns_,
         "temperature": None if temperature is None else float(temperature),
         "form": form,
     }
@@ -226,7 +222,7 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, bac
     if not 1 <= width <= MAX_WIDTH or dtype not in (np.float32, np.float64):
         raise ValueError(f"rows of {width} features of type {dtype}")
     packed = header["expansion"]
-    fitted_arrays = {n.removeprefix("expansion."): arrays[n] for n in arrays if n.startswith("expansion.")}
+    fitted_arrays = dict(Below("expansion.", arrays))
     if packed is not None and packed["kind"] in EXPANSIONS and not fitted_arrays:
         if packed["parameters"].get("n_components", 0) > MAX_WIDTH:
             raise ValueError(f"an expansion to {packed['parameters']['n_components']} features")
@@ -247,20 +243,6 @@ def _unpack(header: dict[str, Any], arrays: Mapping[str, Array], given: Any, bac
     if form == "two-streams" and not isinstance(fitted, RandomReLU):
         raise ValueError("two streams without a projection")
     solution = ExportedSolution(W=W, b=b, given_temperature=temperature, is_cosine=form == "cosine")
-    noted: dict[str, Any] = {"n_features_in_": width, "expansion_": fitted, "backend_": NUMPY}
-    noted |= {"backbone_": header["backbone"], "columns_": header["columns"]}
-    raw = header["raw"]
-    if isinstance(raw, dict):
-        if backbone is None:
-            raise FileError(
-                f"the export is of a classifier with a backbone of the class {raw.get('object')}, which no file can "
-                "hold. Pass one with the same fingerprint: load_export(path, backbone=...)."
-            )
-        raw = backbone
-    if raw is not None:
-        noted["embedder_"] = embedding(raw, header["backbone"]["fingerprint"])
-    if header["feature_names_in"] is not None:
-        noted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
-    inputs = Inputs.of(header["export"], **noted)
+    inputs = unpack_inputs(header["export"], header, fitted, NUMPY, unpack_backbone(header["raw"], backbone))
     solved = Solved(0, None, labels, inputs, float("nan"), len(W), dtype, solution)  # type: ignore[arg-type]
     return Snapshot(object.__new__(DSALClassifier if form == "two-streams" else StreamClassifier), solved)

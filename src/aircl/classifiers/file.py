@@ -157,6 +157,22 @@ class _FileArrays(Mapping[str, Array]):
         return len(self.shapes)
 
 
+class Below(Mapping[str, Array]):
+    """The arrays whose names begin with a prefix, without it; each is read when it is asked for."""
+
+    def __init__(self, prefix: str, arrays: Mapping[str, Array]) -> None:
+        self._prefix, self._arrays = prefix, arrays
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in self._arrays if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 def _checksum(header: str, arrays: Mapping[str, Stored]) -> str:
     """Return the checksum of header and arrays, which must be finite: nothing else can be learned or solved."""
     digest = hashlib.sha256(header.encode())

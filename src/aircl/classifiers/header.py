@@ -168,11 +168,9 @@ def check_header(header: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]
 
 def check_label_header(labels: Labels) -> None:
     """Refuse labels that cannot be of the type they say, or that would fill the memory."""
-    match = re.fullmatch(r"str|bool|(?:u?int|float)(?:8|16|32|64)", labels["type"])
+    match = re.fullmatch(r"str|bool|u?int(?:8|16|32|64)|float(?:16|32|64)", labels["type"])
     if match is None:
         raise InputError(f"labels.type is {labels['type']!r}, which is no type of labels.")
-    if labels["type"] == "float8":
-        raise InputError("labels.type is 'float8', which NumPy does not have.")
     for name, values in (("labels.seen", labels["seen"]), ("labels.declared", labels["declared"])):
         if labels["type"] == "str":
             check(values, list[str], name)

@@ -135,7 +135,7 @@ def begun(
             check_features(features, weight, space.n_features, space.dtype, is_first=True)
             with backend.no_grad():
                 statistics = classifier._empty_statistics(space, inputs)
-                state = State.empty(statistics, labels=declared, inputs=inputs, ledger=ledger)
+                state = State(statistics, labels=declared, inputs=inputs, ledger=ledger)
         state = _learned(state, features, labels, weight)
     assert state is not None
     return state.noted(batch.shown, batch.labels)
@@ -201,7 +201,7 @@ def empty_like(classifier: StreamClassifier, other: State) -> State:
     with space.backend.no_grad():
         statistics = classifier._empty_statistics(space, other.inputs)
     ledger = new_ledger(classifier, Naming())
-    return State.empty(statistics, labels=classifier._known_labels(), inputs=other.inputs, ledger=ledger)
+    return State(statistics, labels=classifier._known_labels(), inputs=other.inputs, ledger=ledger)
 
 
 def forget_rows(classifier: StreamClassifier, X: Any, y: Any, sample_weight: Any, naming: Naming) -> None:

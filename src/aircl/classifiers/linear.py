@@ -18,7 +18,8 @@ class LinearClassifier(StreamClassifier):
     @property
     def coef_(self) -> Array:
         """W transposed: the weights of every class, shape (C, f); zeros for classes not seen yet."""
-        return self._learned_by_class("coef")
+        current = self._current()
+        return self._by_class(current.solution.W.T, current._solved.labels)
 
 
 class CalibratedClassifier(LinearClassifier):

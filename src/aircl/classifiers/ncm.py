@@ -116,5 +116,5 @@ class NCMClassifier(StreamClassifier):
     @property
     def means_(self) -> Array:
         """The mean of every class, shape (C, f); zeros for classes not seen yet."""
-        self._state("means_", is_fitted=True)
-        return self._learned_by_class("means")
+        current = self._current("means_")
+        return self._by_class(current.solution.means, current._solved.labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from aircl.classifiers.file import FORMAT, FileError, read, read_header, write
+from aircl.classifiers.file import FORMAT, Below, FileError, read, read_header, write
 from aircl.classifiers.fingerprint import expansion_hash
 from aircl.classifiers.inputs import Inputs
 from aircl.classifiers.labels import check_labels
@@ -123,13 +123,9 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
         arrays |= {f"gamma.{name}": array for name, array in path.items() if array is not None}
         gamma = [memory.gamma, memory.count, memory.n_classes]
         gamma_rule = {"weighting": _pack_weighting(memory.rule.weighting), "scale": memory.rule.scale}
-    names = getattr(state.inputs, "feature_names_in_", None)
-    header["learned"] = {
-        "n_features_in": state.inputs.n_features_in_,
-        "feature_names_in": None if names is None else names.tolist(),
+    header["learned"] = pack_inputs(state.inputs) | {
         "n_features": state.statistics.space.n_features,
         "dtype": str(state.statistics.space.dtype),
-        "backbone": state.inputs.backbone_,
         "lineage": sorted(state.lineage),
         "gamma": gamma,
         "gamma_rule": gamma_rule,
@@ -139,8 +135,8 @@ def _pack(classifier: StreamClassifier) -> tuple[dict[str, Any], dict[str, Store
     if state.ledger is not None:
         header["learned"]["ledger"] = state.ledger.header()
         arrays |= {f"ledger.{name}": array for name, array in state.ledger.arrays().items()}
-    if state.inputs.columns_ is not None:
-        header["learned"]["columns"] = state.inputs.columns_
+    if state.inputs.columns_ is None:
+        del header["learned"]["columns"]
     return header, arrays
 
 
@@ -164,20 +160,16 @@ def _unpack(
         parameters["weighting"] = _unpack_weighting(parameters["weighting"], weighting)
     if parameters.get("priors") is not None:
         parameters["priors"] = _unpack_weighting(parameters["priors"], None)
-    fitted_arrays = {name: backend.asarray(array) for name, array in _Below("expansion.", arrays).items()}
+    fitted_arrays = {name: backend.asarray(array) for name, array in Below("expansion.", arrays).items()}
     unfitted, fitted = unpack_expansion(header["expansion"], fitted_arrays, expansion)
     if "expansion" in cls._get_param_names():
         is_default = isinstance(unfitted, AutoBuffer) and unfitted.random_state is None
         parameters["expansion"] = "auto" if is_default else unfitted
-    if isinstance(packed := parameters.get("backbone"), dict):
-        if backbone is None:
-            raise FileError(
-                f"the file was saved with a backbone of the class {packed.get('object')}, which no file can hold. Pass "
-                "one with the same fingerprint: load(path, backbone=...)."
-            )
-        parameters["backbone"] = backbone
-    elif backbone is not None:
+    packed = parameters.get("backbone")
+    if backbone is not None and not isinstance(packed, dict):
         raise FileError(f"the file was saved with backbone={packed!r}; load(path, backbone=...) is for objects.")
+    if packed is not None:
+        parameters["backbone"] = unpack_backbone(packed, backbone)
     classifier = cls(**parameters)
     labels = unpack_labels(header["labels"])
     learned = header["learned"]
@@ -185,28 +177,19 @@ def _unpack(
         if len(labels.classes):
             classifier._declared = labels
         return classifier
-    noted = {"n_features_in_": learned["n_features_in"], "expansion_": fitted, "backend_": backend}
-    noted["backbone_"] = learned.get("backbone")  # files from before it was noted have no such entry
-    noted |= {"columns_": learned.get("columns"), "history_": learned.get("history")}
-    if (used := parameters.get("backbone")) is not None:
-        if noted["backbone_"] is None:
-            raise FileError("the file has a backbone without a fingerprint.")
-        noted["embedder_"] = embedding(used, noted["backbone_"]["fingerprint"])
-    if learned["feature_names_in"] is not None:
-        noted["feature_names_in_"] = np.array(learned["feature_names_in"], dtype=object)
     space = Space(learned["n_features"], np.dtype(learned["dtype"]), backend, parse_bytes(limit))
     with backend.no_grad():
-        statistics = classifier._store_type().restored(_Below("statistics.", arrays), space)
+        statistics = classifier._store_type().restored(Below("statistics.", arrays), space)
         statistics = classifier._restored_statistics(statistics)
     if statistics.n_classes != len(labels):
         raise FileError(f"the file names {len(labels)} classes but has statistics of {statistics.n_classes}.")
     ledger = learned.get("ledger")
-    state = State.empty(
+    state = State(
         statistics,
         labels=labels,
-        inputs=Inputs.of(cls.__name__, **noted),
+        inputs=unpack_inputs(cls.__name__, learned, fitted, backend, parameters.get("backbone")),
         lineage=frozenset(learned["lineage"]),
-        ledger=None if ledger is None else Ledger.restored(ledger, _Below("ledger.", arrays), len(labels)),
+        ledger=None if ledger is None else Ledger.restored(ledger, Below("ledger.", arrays), len(labels)),
     )
     classifier._learner = Learner(state, _unpack_gamma(classifier._rule, learned, arrays, weighting))
     return classifier
@@ -227,6 +210,41 @@ def _unpack_gamma(
     return GammaMemory(searched, gamma, count, n_classes, 0, path)
 
 
+def pack_inputs(inputs: Inputs) -> dict[str, Any]:
+    """Return what rows were made of as JSON can hold it, without the expansion."""
+    names = getattr(inputs, "feature_names_in_", None)
+    return {
+        "n_features_in": inputs.n_features_in_,
+        "feature_names_in": None if names is None else names.tolist(),
+        "backbone": inputs.backbone_,
+        "columns": inputs.columns_,
+    }
+
+
+def unpack_inputs(name: str, packed: Mapping[str, Any], expansion: Any, backend: NumpyBackend, backbone: Any) -> Inputs:
+    """Return what `pack_inputs` has packed, of a classifier of this name with this expansion and this backbone."""
+    noted = {"n_features_in_": packed["n_features_in"], "expansion_": expansion, "backend_": backend}
+    # Older files do not have all entries.
+    noted |= {f"{entry}_": packed.get(entry) for entry in ("backbone", "columns", "history")}
+    if backbone is not None:
+        if noted["backbone_"] is None:
+            raise FileError("the file has a backbone without a fingerprint.")
+        noted["embedder_"] = embedding(backbone, noted["backbone_"]["fingerprint"])
+    if packed["feature_names_in"] is not None:
+        noted["feature_names_in_"] = np.array(packed["feature_names_in"], dtype=object)
+    return Inputs.of(name, **noted)
+
+
+def unpack_backbone(packed: Any, given: Any) -> Any:
+    """Return the name of a backbone, or in place of an object, which no file can hold, the one that is given."""
+    if isinstance(packed, dict) and given is None:
+        raise FileError(
+            f"the file was saved with a backbone of the class {packed.get('object')}, which no file can hold. Pass one "
+            "with the same fingerprint: backbone=..."
+        )
+    return given if isinstance(packed, dict) else packed
+
+
 def pack_labels(labels: Labels) -> dict[str, Any]:
     """Return labels as JSON can hold them."""
     array = labels.seen if len(labels) else labels.declared
@@ -244,22 +262,6 @@ def unpack_labels(packed: dict[str, Any]) -> Labels:
         raise FileError("the file names a class twice.")
     labels = Labels(check_labels(seen), order=np.argsort(seen, kind="stable")) if len(seen) else Labels()
     return labels.declaring(check_labels(declared)) if len(declared) else labels
-
-
-class _Below(Mapping[str, Array]):
-    """The arrays whose names begin with a prefix, without it; each is read when it is asked for."""
-
-    def __init__(self, prefix: str, arrays: Mapping[str, Array]) -> None:
-        self._prefix, self._arrays = prefix, arrays
-
-    def __getitem__(self, name: str) -> Array:
-        return self._arrays[self._prefix + name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name.removeprefix(self._prefix) for name in self._arrays if name.startswith(self._prefix))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def _pack_weighting(weighting: Any) -> Any:

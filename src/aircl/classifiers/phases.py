@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from aircl.classifiers.file import Below
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.means import Shared
@@ -41,8 +42,7 @@ class Nested(Part):
 
     def restored(self, arrays: Mapping[str, Array], space: Space, n_classes: int) -> Statistics:
         """Return what `stored` has made arrays of."""
-        prefix = f"{self.file}."
-        own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+        own = dict(Below(f"{self.file}.", arrays))
         if len(own.get("count", ())) != n_classes:
             raise ValueError(f"{self.file} has {len(own.get('count', ()))} classes where there are {n_classes}")
         return self.kind.restored(own, space)

@@ -96,7 +96,7 @@ class HeldOutRidge(Rule):
         assert isinstance(statistics, HoldingOut)
         total = statistics.total()
         rule = Ridge(self._ridge(statistics, total, state), "uniform", "mean", self.calibrate)
-        found = rule.solve(State.empty(total, labels=state.labels))[0]
+        found = rule.solve(State(total, labels=state.labels))[0]
         temperature = found.temperature if self.calibrate else None
         return CalibratedSolution(W=found.W, b=found.b, gamma=found.gamma, temperature=temperature), memory
 
@@ -106,7 +106,7 @@ class HeldOutRidge(Rule):
             return float(self.gamma)
         chosen = statistics.chosen or statistics.choose()
         if chosen is None:  # too few rows were held out: from the statistics, then
-            solution, _ = Ridge("auto", "uniform", "mean").solve(State.empty(total, labels=state.labels))
+            solution, _ = Ridge("auto", "uniform", "mean").solve(State(total, labels=state.labels))
             chosen = solution.gamma
         return chosen
 

@@ -418,12 +418,6 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         out[backend.index(labels.columns)] = values[backend.index(labels.order)]
         return out
 
-    def _learned_by_class(self, attribute: str) -> Array:
-        """Return an attribute of the solution, which is by slot, in the order of `classes_`."""
-        current = self._current()
-        values = getattr(current.solution, attribute)
-        return self._by_class(values, current._solved.labels)
-
     @property
     def _backend(self) -> NumpyBackend:
         """Of the arrays that were learned from."""

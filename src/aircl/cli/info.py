@@ -215,7 +215,10 @@ def _ledger(classifier: AnalyticClassifier) -> dict[str, Any] | None:
     ledger = classifier._learner.state.ledger if hasattr(classifier, "_learner") else None
     if ledger is None:
         return None
-    keys = [{"id": book.key_id, "in_model": book.key is not None, "rows": len(book)} for book in ledger.books]
+    rows = [sum(len(run) for run in ledger.runs if run.number == number) for number in range(len(ledger.keys))]
+    keys = [
+        {"id": key.id, "in_model": key.secret is not None, "rows": n} for key, n in zip(ledger.keys, rows, strict=True)
+    ]
     return {"by": "id" if ledger.by_id else "content", "rows": len(ledger), "keys": keys}
 
 

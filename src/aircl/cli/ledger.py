@@ -64,7 +64,7 @@ class Command:
 
         self.model, self.by_id, self.on_duplicate, self.replaced = model, by_id, on_duplicate or "error", replaced
         known = model._learner.state.ledger if hasattr(model, "_learner") else None
-        self.since = Ledger(by_id=False, books=()) if known is None else known
+        self.since = Ledger(by_id=False, keys=()) if known is None else known
         self.since.check_keys(read_keys(model._ledger()))  # before the features of any row are made
 
     def learn(self, part: Batch, X: Array) -> None:

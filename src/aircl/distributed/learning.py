@@ -100,7 +100,7 @@ class Known:
     @property
     def since(self) -> Ledger:
         """The ledger that rows are looked up in: all shards are one call, whichever worker learns them."""
-        return Ledger(by_id=False, books=()) if self.ledger is None else self.ledger
+        return Ledger(by_id=False, keys=()) if self.ledger is None else self.ledger
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def begin(
                 state = empty_like(template, probe._learner.state)
                 ledger = probe._learner.state.ledger if known is None or known.ledger is None else known.ledger
                 if ledger is not None:
-                    ledger = ledger.emptied().with_keys([*ledger.keys, *read_keys(classifier._ledger())])
+                    ledger = ledger.emptied().with_keys([*ledger.own_keys, *read_keys(classifier._ledger())])
                     template.set_params(ledger=True)
                 template._learner = Learner(replace(state, ledger=ledger))
                 statistics = template._learner.state.statistics
@@ -231,7 +231,7 @@ def learn_part(
         rows += before
     state = classifier._learner.sealed()  # what travels is sealed; what stays must not differ
     ledger = None if state.ledger is None else state.ledger.with_keys(())  # nobody needs them any more
-    state = State.empty(state.statistics, labels=state.labels, ledger=ledger)
+    state = State(state.statistics, labels=state.labels, ledger=ledger)
     return Piece(state, frozenset(shard.id for shard in shards), fingerprint(classifier), rows)
 
 
@@ -241,7 +241,7 @@ def install(
     """Make a classifier what `fit` would have made of it, from the buckets of all shards; return the number of rows."""
     everything = frozenset(shard.id for shard in shards)
     begun, ledger = empty_like(classifier, template._learner.state), template._learner.state.ledger
-    state, rows = State.empty(begun.statistics, ledger=ledger), 0
+    state, rows = State(begun.statistics, ledger=ledger), 0
     for piece in pieces:
         if piece.shards != everything:
             missing = len(everything - piece.shards)
@@ -251,8 +251,8 @@ def install(
         if torn := state.ledger.count_torn():
             raise LedgerError(f"{torn} ids stand for different rows in different shards or files. An id names one row.")
         outside = read_keys(classifier._ledger())
-        ledger = state.ledger.with_keys([key for key in ledger.keys if key not in outside])
-    state = State.empty(state.statistics, labels=state.labels, inputs=begun.inputs, lineage=everything, ledger=ledger)
+        ledger = state.ledger.with_keys([key for key in ledger.own_keys if key not in outside])
+    state = State(state.statistics, labels=state.labels, inputs=begun.inputs, lineage=everything, ledger=ledger)
     kept = {name: value for name, value in classifier.__dict__.items() if name not in ("_learner", "_declared")}
     classifier.__dict__ = {**kept, "_learner": Learner(state)}
     return rows

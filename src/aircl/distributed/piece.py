@@ -98,10 +98,8 @@ class Piece:
     def _taken(self, slots: Any) -> Piece:
         ledger = self.state.ledger
         if ledger is not None:
-            new = np.full(len(self.labels), -1)
-            new[slots] = np.arange(len(slots))
-            ledger = ledger.with_slots(new)
-        state = State.empty(self.store.taken(slots), labels=self.labels.taken(slots), ledger=ledger)
+            ledger = ledger.of_classes(slots, len(self.labels))
+        state = State(self.store.taken(slots), labels=self.labels.taken(slots), ledger=ledger)
         return replace(self, state=state)
 
     # -- scratch files, between the processes of one machine --
@@ -133,7 +131,7 @@ class Piece:
         labels, ledger = unpack_labels(header["labels"]), header["ledger"]
         if ledger is not None:
             ledger = Ledger.restored(ledger, noted, len(labels))
-        state = State.empty(type(like).restored(arrays, like.space), labels=labels, ledger=ledger)
+        state = State(type(like).restored(arrays, like.space), labels=labels, ledger=ledger)
         return cls(state, frozenset(header["shards"]), kind, header["rows"])
 
 

@@ -208,7 +208,7 @@ def _receive(group: ProcessGroup | None, source: int, into: Piece) -> Piece:
         labels, ledger, forms = _receive_object(group, source)
         arrays = {name: _receive_array(group, source, shape, dtype) for name, shape, dtype in forms}
         store = type(into.store).restored(arrays, into.store.space)
-        total = with_classes(total, State.empty(store, labels=labels, ledger=ledger))
+        total = with_classes(total, State(store, labels=labels, ledger=ledger))
     return replace(into, state=total, shards=into.shards | shards, rows=into.rows + rows)
 
 

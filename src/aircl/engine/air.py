@@ -25,8 +25,7 @@ import numpy as np
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
-from aircl.engine.moment import SecondMoment
-from aircl.engine.moments import Moments
+from aircl.engine.moments import Moments, SecondMoment
 from aircl.engine.problem import Problem, weighted_within_class_covariance
 from aircl.engine.solve import solve_ridge
 from aircl.engine.space import Space, StoreError
@@ -44,24 +43,18 @@ class ClassMoments(Statistics):
     A class with fewer than f/2 rows is held as a factor, a larger one as a packed symmetric matrix, so the memory is
     bounded by min(n f, C f^2 / 2) numbers, plus C f for the sums; where predictions between batches keep asking for
     sums, larger factors are packed earlier, while there is room. Beyond the memory limit they move to files.
-
-    Attributes
-    ----------
-    sums : array of shape (C, f)
-        s_y, float64.
-    moments : Moments
-        A_y.
     """
 
-    sums: Array = declare(ByClass("center"))
-    moments: Moments = declare(OnePerClass("moment"))
+    sums: Array = declare(ByClass("center"))  # (C, f) s_y, float64
+    moments: Moments = declare(OnePerClass("moment"))  # A_y
 
     def plus(self, batch: ClassRows, reserve: int = 0) -> Self:
         """Return the statistics with rows added: N_y += n_y, s_y += sum of x, A_y += X_y'X_y. Cost O(n f^2) in all."""
         count, sums = self.count.copy(), self.space.backend.copy(self.sums)
         count[batch.slots] += batch.count
         sums[self.space.backend.index(batch.slots)] += batch.sums
-        return dataclasses.replace(self, count=count, sums=sums, moments=self.moments.plus(batch, reserve))
+        changes = ((slot, partial(SecondMoment.plus, X=rows)) for slot, rows in batch)
+        return dataclasses.replace(self, count=count, sums=sums, moments=self.moments.changed(changes, reserve))
 
     def in_space(self, space: Space) -> Self:
         """Return the same with another memory limit, which the next change keeps."""

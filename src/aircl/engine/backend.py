@@ -188,8 +188,6 @@ class NumpyBackend:
 
     def add_gram(self, A: Array, X: Array, alpha: float = 1.0) -> None:
         """Add alpha X'X to A in the lower triangle, in place (SYRK: half the work of a general product)."""
-        if len(X) == 0:
-            return
         kernels.syrk(alpha, np.ascontiguousarray(X, dtype=A.dtype), A)
 
     def symmetric_product(self, A: Array, B: Array) -> Array:
@@ -209,10 +207,8 @@ class NumpyBackend:
         return full
 
     # -- symmetric matrices, packed --
-    def packed_add_gram(self, P: Array, X: Array, n_features: int, alpha: float = 1.0) -> None:
+    def packed_add_gram(self, P: Array, X: Array, alpha: float = 1.0) -> None:
         """Add alpha X'X to a packed P, in place."""
-        if len(X) == 0:
-            return
         kernels.sfrk(alpha, np.ascontiguousarray(X, dtype=P.dtype), P)
 
     def packed_add(self, P: Array, terms: list[tuple[float, Array]]) -> None:

@@ -28,6 +28,7 @@ it by what rounding makes of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -64,27 +65,13 @@ ALL_CLASSES, EXPECTED_SCORES = 1024, 2**22
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What the simulated scores tell; classes by slot.
+    """What the simulated scores tell; classes by slot."""
 
-    Attributes
-    ----------
-    b : array of shape (C,)
-        Intercepts, to be added to the scores.
-    temperature : float
-        Of the softmax.
-    share : array of shape (C,)
-        The weight of each class in the loss, in sum 1.
-    rivals : array of shape (c, r)
-        The classes that were simulated, all of them up to 1024, and those that each was compared with.
-    scores : array of shape (c, d, r) or None
-        Simulated scores of new samples of these classes, without b. None if nothing is known of any scatter.
-    """
-
-    b: Array
-    temperature: float
-    share: Array
-    rivals: Array
-    scores: Array | None
+    b: Array  # (C,) intercepts, to be added to the scores
+    temperature: float  # of the softmax
+    share: Array  # (C,) the weight of each class in the loss, in sum 1
+    rivals: Array  # (c, r) the classes that were simulated, all of them up to 1024, and those each was compared with
+    scores: Array | None  # (c, d, r) of new samples of these classes, without b; None if no scatter is known
 
     def predicted(self, b: Array) -> Array:
         """Return the share of a class's draws that is predicted as each of `rivals`, given intercepts b, (c, r)."""
@@ -147,23 +134,14 @@ class LinearScores:
     """Scores that are linear in x, and what is different about samples that they were not made of; classes by slot.
 
     A new sample of class y has the mean scores gain_y W'm_y + offset - drop_y e_y.
-
-    Attributes
-    ----------
-    W : array of shape (f, C), float64
-    offset, gain, drop : arrays of shape (C,)
-    leverage : float
-        h, of a sample in the pooled scatter, below 1.
-    log_scale : float or None
-        None: scores are like shares. A number: they are like logarithms, and their softmax at this scale is.
     """
 
-    W: Array
-    offset: Array
-    gain: Array
-    drop: Array
-    leverage: float
-    log_scale: float | None = None
+    W: Array  # (f, C), float64
+    offset: Array  # (C,)
+    gain: Array  # (C,)
+    drop: Array  # (C,)
+    leverage: float  # h, of a sample in the pooled scatter, below 1
+    log_scale: float | None = None  # scores are like shares; or like logarithms, and their softmax at this scale is
 
 
 def calibrate(problem: Problem, W: Array, trace: float, leverage: float) -> Calibration:
@@ -182,12 +160,10 @@ def calibrate(problem: Problem, W: Array, trace: float, leverage: float) -> Cali
     spaced in the order of these scores. Up to 1024 classes all are simulated. Of more, 2^22 / C and at least 64, with
     half as many rivals, stand for all, and there is no intercept: too little would be known of that of the others.
     """
-    C, n, none = len(problem.count), float(problem.count.sum()), np.zeros(len(problem.count))
-    W = problem.backend.double(W)
-    if not has_scatter(problem):
-        return calibrate_linear(problem, LinearScores(W, none, none + 1.0, none, 0.0))
-    t = problem.pi * trace * (n / (n - C)) / (1.0 - leverage)
-    return calibrate_linear(problem, LinearScores(W, none, 1.0 + t, t, leverage))
+    C, n = len(problem.count), float(problem.count.sum())
+    t = problem.pi * trace * (n / (n - C)) / (1.0 - leverage) if has_scatter(problem) else np.zeros(C)
+    linear = LinearScores(problem.backend.double(W), np.zeros(C), 1.0 + t, t, leverage)
+    return calibrate_linear(problem, linear)
 
 
 def calibrate_linear(problem: Problem, linear: LinearScores) -> Calibration:
@@ -209,29 +185,14 @@ def has_scatter(problem: Problem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class UnseenScores:
-    """Moments of the scores of samples that were not learned, for classes against some rivals each.
+    """Moments of the scores of samples that were not learned, for classes against some rivals each."""
 
-    Attributes
-    ----------
-    rivals : array of shape (c, r)
-        Slots of the classes whose scores these are, the class itself first. Up to 1024 classes c is C.
-    log_weight : array of shape (r,)
-        The log of the number of classes that a column stands for.
-    mean : array of shape (c, r)
-    ratio : array of shape (c, r)
-        v_yz of the head of this file.
-    key : array of shape (C,)
-        A number that tells classes apart, made of the statistics.
-    covariance : array of shape (c, r, r) or None
-        None if nothing is known of any scatter.
-    """
-
-    rivals: Array
-    log_weight: Array
-    mean: Array
-    ratio: Array
-    key: Array
-    covariance: Array | None = None
+    rivals: Array  # (c, r) slots of the classes whose scores these are, the class itself first
+    log_weight: Array  # (r,) the log of the number of classes that a column stands for
+    mean: Array  # (c, r)
+    ratio: Array  # (c, r) v_yz of the head of this file
+    key: Array  # (C,) as `class_keys` makes it
+    covariance: Array | None = None  # (c, r, r) None if nothing is known of any scatter
 
 
 def unseen_scores(problem: Problem, linear: LinearScores, share: Array) -> UnseenScores:
@@ -250,39 +211,26 @@ def unseen_scores(problem: Problem, linear: LinearScores, share: Array) -> Unsee
 def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[Array, float]:
     """Return b (C,) and T that minimise the log-loss of softmax((scores + b) / T), plus a penalty on b.
 
-    If not all classes are simulated, b is 0.
-
-    Parameters
-    ----------
-    scores : array of shape (c, d, r)
-        d draws of c classes; the first column is its own score.
-    rivals : array of shape (c, r)
-        The class of each column.
-    log_weight : array of shape (r,)
-        The log of the number of classes that a column stands for.
-    share : array of shape (C,)
-        The weight of each class.
-
-    Notes
-    -----
-    Convex in 1/T and b/T: Newton's method, about ten steps of O(C d r^2 + C^3), until no digit of the loss changes.
+    `scores` (c, d, r) are d draws of c classes against `rivals` (c, r), the class itself first; `log_weight` (r,) is as
+    in `UnseenScores`, `share` (C,) the weight of each class. If not all are simulated, b is 0. Convex in 1/T and
+    b/T: Newton's method, about ten steps of O(C d r^2 + C^3), until no digit of the loss changes.
     """
-    C = len(share)
+    C, has_b = len(share), len(rivals) == len(share)
     share = share[rivals[:, 0]] / share[rivals[:, 0]].sum()
     unit = float(scores.std()) or 1.0
     scaled = scores / unit
     ridge = 2.0 * np.concatenate([[SLOPE_PENALTY], np.full(C, PENALTY / C)])
-    n_free = 1 + C if len(rivals) == C else 1
-    flat, pairs = rivals.ravel() + 1, None
-    if n_free > 1:
-        pairs = ((1 + C) * (rivals[:, :, None] + 1) + rivals[:, None, :] + 1).ravel()
+    n_free = 1 + C if has_b else 1
+    place = 1 + rivals  # of the b/T of every column, behind 1/T; and of those of every two columns in a Hessian
+    pairs = ((1 + C) * place[:, :, None] + place[:, None, :]).ravel()
+    place = place.ravel()
 
     def derivatives(at: Array, scaled: Array) -> tuple[float, Array, Array]:
         """Return the loss at (1/T, b/T), its gradient and its Hessian, for what is free."""
         (c, d, r), weight = scaled.shape, share / scaled.shape[1]
         bias, log_p, mean = at[1:][rivals] + log_weight, np.empty((c, d)), np.empty((c, d))
         expected, of_slope, with_slope = np.empty((c, r)), np.empty(c), np.empty((c, r))
-        second = np.empty((c, r, r) if n_free > 1 else (c, 0, 0))
+        second = np.empty((c, r, r) if has_b else 0)
         step = max(1, IN_CACHE // (d * r))
         for first in range(0, c, step):
             some = slice(first, first + step)
@@ -300,20 +248,20 @@ def fit(scores: Array, rivals: Array, log_weight: Array, share: Array) -> tuple[
             around = s - mean[some, :, None]
             around_p = around * p
             of_slope[some] = np.einsum("cdr,cdr->c", around_p, around)
-            if n_free > 1:
+            if has_b:
                 with_slope[some] = around_p.sum(axis=1)
                 np.matmul(p.swapaxes(1, 2), p, out=second[some])
         error = weight[:, None] * expected  # of the bias of every column: sum of p - 1_y
         H = np.diag(ridge[:n_free])
         H[0, 0] += weight @ of_slope
-        if pairs is not None:
-            H[0] += np.bincount(flat, (weight[:, None] * with_slope).ravel(), minlength=1 + C)
+        if has_b:
+            H[0] += np.bincount(place, (weight[:, None] * with_slope).ravel(), minlength=1 + C)
             H[1:, 0] = H[0, 1:]
-            H += np.diag(np.bincount(flat, error.ravel(), minlength=1 + C))
+            H += np.diag(np.bincount(place, error.ravel(), minlength=1 + C))
             second *= weight[:, None, None]
             H -= np.bincount(pairs, second.ravel(), minlength=(1 + C) ** 2).reshape(1 + C, 1 + C)
         error[:, 0] -= share
-        gradient = ridge * at + np.bincount(flat, error.ravel(), minlength=1 + C)
+        gradient = ridge * at + np.bincount(place, error.ravel(), minlength=1 + C)
         gradient[0] += weight @ (mean - scaled[:, :, 0]).sum(axis=1)
         return float(0.5 * ridge @ at**2 - weight @ log_p.sum(axis=1)), gradient, H
 
@@ -430,28 +378,20 @@ def _variance_ratios(scores: Array, slots: Array, share: Array) -> Array:
 
 def _covariances(problem: Problem, W: Array, means: Array, new: UnseenScores) -> Array:
     """Return V_y among the rivals of every class, for the draws, shape (c, r, r)."""
-    backend, (c, r) = problem.backend, new.rivals.shape
+    backend, S_w = problem.backend, problem.within_class_covariance
     n, C = float(problem.count.sum()), len(problem.count)
-    met, place = np.unique(new.rivals, return_inverse=True)
-    rows = W.T if len(met) == C else backend.take(W.T, met)
-    spread = backend.symmetric_product(
-        problem.within_class_covariance, backend.cast(rows.T, problem.within_class_covariance.dtype)
-    ).T
-    spread, covariance = backend.double(spread) * (n / (n - C)), np.empty((c, r, r))  # W'S
-    every = backend.to_numpy(spread @ rows.T) if len(met) <= ALL_CLASSES else None
-    places = place.reshape(c, r)
-    for i, some in enumerate(places):
-        if every is not None:
-            covariance[i] = every[np.ix_(some, some)]
-        else:
-            covariance[i] = backend.to_numpy(backend.take(spread, some) @ backend.take(rows, some).T)
-    count, known = problem.count[new.rivals[:, 0]], np.zeros(c)  # degrees of freedom of what is known of a class alone
-    if problem.moments is not None:
-        known = np.where(count - 1.0 > 1e-9, count - 1.0, 0.0)
-    learned = np.flatnonzero(known).tolist()
-    own = {i: own_scatter(problem, backend.take(rows, places[i]), means, int(new.rivals[i, 0])) for i in learned}
+    met, places = np.unique(new.rivals, return_inverse=True)
+    places, rows = places.reshape(new.rivals.shape), W.T if len(met) == C else backend.take(W.T, met)
+    spread = backend.symmetric_product(S_w, backend.cast(rows.T, S_w.dtype)).T
+    spread = backend.double(spread) * (n / (n - C))  # W'S
+    if len(met) <= ALL_CLASSES:
+        covariance = backend.to_numpy(spread @ rows.T)[places[:, :, None], places[:, None, :]]
+    else:
+        products = (backend.take(spread, some) @ backend.take(rows, some).T for some in places)
+        covariance = np.stack([backend.to_numpy(product) for product in products])
+    own, known = own_scatters(problem, new.rivals[:, 0], means, lambda i: backend.take(rows, places[i]))
 
-    excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(c)
+    excess, own_ratio = new.ratio[:, 0] - 1.0, np.ones(len(known))
     for y, scatter in own.items():
         own_ratio[y] = scatter[0, 0] / (known[y] * max(float(covariance[y, 0, 0]), 1e-300))
     prior = PRIOR * max(float(excess.mean()), 1e-9)
@@ -459,22 +399,36 @@ def _covariances(problem: Problem, W: Array, means: Array, new: UnseenScores) ->
     a = min(max(told / max(float(known @ excess) + prior, 1e-9), 0.0), 1.0)
     D = np.sqrt(1.0 + a * (new.ratio - 1.0))
     covariance *= D[:, :, None] * D[:, None, :]
-    for y, scatter in own.items():
-        covariance[y] = (scatter + PRIOR * covariance[y]) / (known[y] + PRIOR)
+    shrink(own, known, covariance)
     longer = min(max(a * float(excess.mean()) / (VARIED - 1.0), 0.0), 1.0)
     return (1.0 + (WIDEST - 1.0) * longer) * covariance
 
 
-def own_scatter(problem: Problem, V: Array, means: Array, y: int) -> Array:
-    """Return the scatter of a class's own scores, V (r, f) the weights of its rivals, shape (r, r)."""
-    assert problem.moments is not None
-    backend, moment = problem.backend, problem.moments[y]
-    narrow = backend.cast(V.T, problem.G.dtype)
-    if moment.packed is None:
-        Z = backend.double(moment.all_rows() @ narrow)
-        second = Z.T @ Z
-    else:
-        second = V @ backend.double(backend.symmetric_product(moment.dense(), narrow))
-    centre = backend.to_numpy(V @ means[y])
-    scatter: Array = backend.to_numpy(second) - float(problem.count[y]) * np.outer(centre, centre)
-    return scatter
+def own_scatters(
+    problem: Problem, slots: Array, means: Array, weights: Callable[[int], Array]
+) -> tuple[dict[int, Array], Array]:
+    """Return what is known of some classes alone: scatters of scores by place in `slots`, and their degrees of freedom.
+
+    `weights` returns those of the scores of a place, shape (r, f).
+    """
+    if problem.moments is None:
+        return {}, np.zeros(len(slots))
+    backend, own, free = problem.backend, {}, problem.count[slots] - 1.0
+    known = np.where(free > 1e-9, free, 0.0)
+    for i in np.flatnonzero(known).tolist():
+        y, V = int(slots[i]), weights(i)
+        moment, narrow = problem.moments[y], backend.cast(V.T, problem.G.dtype)
+        if moment.packed is None:
+            Z = backend.double(moment.all_rows() @ narrow)
+            second = Z.T @ Z
+        else:
+            second = V @ backend.double(backend.symmetric_product(moment.dense(), narrow))
+        centre = backend.to_numpy(V @ means[y])
+        own[i] = backend.to_numpy(second) - float(problem.count[y]) * np.outer(centre, centre)
+    return own, known
+
+
+def shrink(own: dict[int, Array], known: Array, covariance: Array) -> None:
+    """Put own scatters in the place of the covariances (c, r, r) that are known without them, shrunk to these."""
+    for i, scatter in own.items():
+        covariance[i] = (scatter + PRIOR * covariance[i]) / (known[i] + PRIOR)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.fft import dct
 
 from aircl.engine.backend import Array, NumpyBackend, backend_of
-from aircl.engine.space import StoreError
+from aircl.engine.space import NOT_LEARNED, StoreError
 
 # Rows that come in a trickle are put into this form in groups of so many: cheap, and no row stays as it came.
 GROUP_ROWS = 16
@@ -71,12 +71,8 @@ def without_rows(R: Array, X: Array) -> Array:
     """Return the factor of R'R - X'X.
 
     R <- (I - a'a)^(1/2) R with aR = X, evaluated in an orthonormal basis Q of the row space: with R = KQ and X = cQ it
-    is the square root of K'K - c'c, so near-duplicate rows and a rank-deficient R'R do no harm.
-
-    Raises
-    ------
-    StoreError
-        If R'R - X'X is not a sum of squares, beyond rounding: X was not learned.
+    is the square root of K'K - c'c, so near-duplicate rows and a rank-deficient R'R do no harm. If R'R - X'X is not a
+    sum of squares, beyond rounding, X was not learned: a StoreError.
     """
     backend, dtype = backend_of(R), backend_of(R).dtype(R)
     wide, X = backend.double(R), backend.double(X)
@@ -87,10 +83,7 @@ def without_rows(R: Array, X: Array) -> Array:
     trace = float(backend.square(wide).sum())
     slack = rounding_tolerance(dtype, len(R) + len(X), trace)
     if outside > slack or (len(eigenvalues) and eigenvalues[0] < -slack):
-        raise StoreError(
-            "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
-            "with this class (or not in this form). Nothing was changed."
-        )
+        raise StoreError(NOT_LEARNED)
     # Directions below the rounding of the difference are noise of what was removed.
     keep = eigenvalues > float(np.finfo(dtype).eps) * trace
     left = (eigenvalues[keep] ** 0.5)[:, None] * (P[:, keep].T @ Q)

@@ -25,10 +25,6 @@ and a = pi_y n_y, K m_y is K_0 m_y / (1 + a m_y'K_0 m_y), so that the scores at 
 
 which is what leaving out a sample of leverage t / (1 + t) gives. The class is right with probability
 prod_z Phi(margin over z / its standard deviation); the mean of that over classes makes the odds.
-
-*Search*: every gamma that is tried costs one Cholesky factorisation. Downhill on a grid of four gammas per decade, from
-the best of five that are a decade apart; for more than 1500 features in steps of half a decade. During a stream from
-the last gamma, five gammas at the most.
 """
 
 from __future__ import annotations
@@ -104,29 +100,14 @@ class GammaPath:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One gamma, the solution with it and what it is worth.
-
-    Attributes
-    ----------
-    gamma : float
-    W : array of shape (f, C) or None
-        None for more than 128 classes, of which some are solved for.
-    trace : float
-        tr(K S_w).
-    leverage : float
-        The mean leverage of a sample in the scatter of its class, below 1.
-    error : float
-        Mean over classes of the log of the leave-one-out error.
-    criterion : float
-        What is minimised.
-    """
+    """One gamma, the solution with it and what it is worth."""
 
     gamma: float
-    W: Array | None
-    trace: float
-    leverage: float
-    error: float
-    criterion: float
+    W: Array | None  # (f, C); None for more than 128 classes, of which some are solved for
+    trace: float  # tr(K S_w)
+    leverage: float  # the mean leverage of a sample in the scatter of its class, below 1
+    error: float  # mean over classes of the log of the leave-one-out error
+    criterion: float  # what is minimised
 
 
 def choose_gamma(problem: Problem, near: float | None = None) -> tuple[GammaPath, Trial]:
@@ -177,12 +158,7 @@ def descend(value: Callable[[int], float], place: int, steps: tuple[int, ...], n
 
 
 class Criterion:
-    """The two terms of the head of this file as functions of gamma, with what is the same for all gammas.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
+    """The two terms of the head of this file as functions of gamma, with what is the same for all gammas."""
 
     def __init__(self, problem: Problem) -> None:
         backend, f = problem.backend, len(problem.G)
@@ -275,14 +251,7 @@ def loss(residual: Array, leverage: Array) -> Array:
 def log_error_odds(scores: Array, t: Array, covariance: Array) -> float:
     """Return the log odds that a new sample is misclassified, every class equally likely.
 
-    Parameters
-    ----------
-    scores : array of shape (k, k)
-        Of the class means.
-    t : array of shape (k,)
-        t_y.
-    covariance : array of shape (k, k)
-        W'S W.
+    `scores` (k, k) are those of the class means, t (k,) is t_y, `covariance` (k, k) W'S W.
     """
     margin = (scores.diagonal()[:, None] - scores) * (1.0 + t[:, None]) - t[:, None]
     margin[np.diag_indices_from(margin)] = np.inf  # a class is no rival of its own

@@ -19,20 +19,11 @@ class Labels:
     """The labels seen so far, by slot, and those that were declared but not seen yet.
 
     Strings keep their full length when longer ones arrive: the array is widened, never written into.
-
-    Attributes
-    ----------
-    seen : array of shape (C,)
-        By slot.
-    declared : array
-        Sorted; they may have been seen.
-    order : array of shape (C,)
-        The slots in ascending order of their labels.
     """
 
-    seen: Array = field(default_factory=lambda: NONE)
-    declared: Array = field(default_factory=lambda: NONE)
-    order: Array = field(default_factory=lambda: NONE)
+    seen: Array = field(default_factory=lambda: NONE)  # (C,) by slot
+    declared: Array = field(default_factory=lambda: NONE)  # sorted; they may have been seen
+    order: Array = field(default_factory=lambda: NONE)  # (C,) the slots in ascending order of their labels
 
     def __len__(self) -> int:
         """Return the number of seen classes."""

@@ -57,35 +57,17 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A solution, and what it is a solution of.
+    """A solution, and what it is a solution of."""
 
-    Attributes
-    ----------
-    version : int
-        Of the state.
-    rule : Rule
-    labels : Labels
-    inputs : object
-    n_samples : float
-        Sum of all sample weights.
-    width : int
-        Of the rows that are scored.
-    dtype : dtype
-        Of the rows.
-    solution : Solution
-    is_released : bool
-        Whether the solution has let go what it held of the state.
-    """
-
-    version: int
+    version: int  # of the state
     rule: Rule
     labels: Labels
     inputs: Any
-    n_samples: float
-    width: int
-    dtype: np.dtype[Any]
+    n_samples: float  # sum of all sample weights
+    width: int  # of the rows that are scored
+    dtype: np.dtype[Any]  # of the rows
     solution: Any
-    is_released: bool = False
+    is_released: bool = False  # whether the solution has let go what it held of the state
 
     @classmethod
     def of(cls, state: State, rule: Rule, solution: Any) -> Solved:
@@ -128,7 +110,7 @@ class Learner:
     @classmethod
     def empty(cls, store: type[Statistics], space: Space) -> Learner:
         """Return a learner that has learned nothing."""
-        return cls(State.empty(store.empty(space)))
+        return cls(State(store.empty(space)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Seal before anything leaves the process; locks and solution stay."""

@@ -16,24 +16,18 @@ import numpy as np
 from aircl.engine.backend import Array
 from aircl.engine.batch import ClassRows
 from aircl.engine.factor import rounding_tolerance
-from aircl.engine.space import Space, StoreError
+from aircl.engine.space import NOT_LEARNED, Space, StoreError
 from aircl.engine.statistics import ByClass, Statistics, Symmetric, declare
 
 
 @dataclass(frozen=True, eq=False)
 class Means(Statistics):
-    """Counts and means of every class: C f numbers.
-
-    Attributes
-    ----------
-    means : array of shape (C, f)
-        m_y, float64.
-    """
+    """Counts and means of every class: C f numbers."""
 
     name: ClassVar[str] = "means"
     forgets_classes: ClassVar[bool] = True
 
-    means: Array = declare(ByClass("center"))
+    means: Array = declare(ByClass("center"))  # (C, f) m_y, float64
 
     @property
     def sums(self) -> Array:
@@ -70,13 +64,9 @@ class Means(Statistics):
 
     def merged(self, other: Self, slots: Array) -> Self:
         """Return the sum with other statistics."""
-        total, seen = self.padded(int(slots.max()) + 1 if len(slots) else 0), np.flatnonzero(other.count)
-        varying = {
-            name: part.summed(getattr(total, name), getattr(other, name), slots, 0)
-            for name, part in self.parts().items()
-            if name not in ("count", "means")
-        }
-        total = dataclasses.replace(total, **varying)
+        total, seen = super().merged(other, slots), np.flatnonzero(other.count)
+        before = self.padded(total.n_classes)
+        total = dataclasses.replace(total, count=before.count, means=before.means)  # which are not plain sums
         return total._pooled(slots[seen], other.count[seen], self.space.backend.take(other.means, seen))
 
     def minus(self, batch: ClassRows) -> tuple[Self, Array]:
@@ -98,10 +88,7 @@ class Means(Statistics):
         varying = self.scattered(batch.slots, between, -1.0, batch, mean)
         rest = dataclasses.replace(self, count=counts, means=means, **varying).without_rounding(slack)
         if rest is None or not_learned.any():
-            raise StoreError(
-                "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned "
-                "with their classes. Nothing was changed."
-            )
+            raise StoreError(NOT_LEARNED)
         return rest, batch.slots[emptied]
 
     def _trace(self) -> float:
@@ -121,11 +108,6 @@ class Shared(Means):
     the weighted counts are equal or the weights uniform, whatever the data; otherwise if the classes share their
     within-class covariance. Memory f^2 + C f numbers.
 
-    Attributes
-    ----------
-    scatter : array of shape (f, f)
-        n S_w, lower.
-
     References
     ----------
     T. Chan, G. Golub, R. LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979.
@@ -139,7 +121,7 @@ class Shared(Means):
         "Pass its rows, forget(X=..., y=...), or use store='per-class'."
     )
 
-    scatter: Array = declare(Symmetric("scatter"))
+    scatter: Array = declare(Symmetric("scatter"))  # (f, f) n S_w, lower
 
     def scattered(
         self, slots: Array, between: Array, sign: float, batch: ClassRows | None = None, mean: Array | None = None

@@ -66,14 +66,7 @@ def _left_in_groups(groups: Path, own: Path) -> Iterator[int]:
 
 
 class OnDisk:
-    """An array that lives in a file of its own, which is removed when the last reference to this object goes.
-
-    Parameters
-    ----------
-    array : array
-        What to write.
-    directory : DiskSpace
-    """
+    """An array that lives in a file of its own, which is removed when the last reference to this object goes."""
 
     def __init__(self, array: Array, directory: DiskSpace) -> None:
         self.shape, self.dtype = array.shape, array.dtype

@@ -34,7 +34,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import ndtri
 
 from aircl.engine.backend import Array
-from aircl.engine.calibration import PRIOR, class_keys, normals, own_scatter, symmetric_roots
+from aircl.engine.calibration import PRIOR, class_keys, normals, own_scatters, shrink, symmetric_roots
 from aircl.engine.problem import Problem
 
 # Of the mean eigenvalue of S, beside S: 1, so that no more than half of what the samples tell goes into the distances
@@ -53,32 +53,16 @@ TAIL = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """Distances of rows, and those of simulated rows of the learned classes.
+    """Distances of rows, and those of simulated rows of the learned classes."""
 
-    Attributes
-    ----------
-    centre : array of shape (f,)
-    L : array of shape (f, f)
-        The lower Cholesky factor of A.
-    V : array of shape (f, k)
-        From rows to coordinates.
-    means, spread : arrays of shape (C, k) and (k,)
-        v_y and l_j.
-    tau : float
-    slots : array of shape (c,)
-        The classes of the simulated rows.
-    distances : array of shape (c, d)
-        r of the simulated rows.
-    """
-
-    centre: Array
-    L: Array
-    V: Array
-    means: Array
-    spread: Array
+    centre: Array  # (f,) m
+    L: Array  # (f, f) the lower Cholesky factor of A
+    V: Array  # (f, k) from rows to coordinates
+    means: Array  # (C, k) v_y
+    spread: Array  # (k,) l_j
     tau: float
-    slots: Array
-    distances: Array
+    slots: Array  # (c,) the classes of the simulated rows
+    distances: Array  # (c, d) r of the simulated rows
 
     def distance(self, X: Array) -> Array:
         """Return r of rows X (n, f), shape (n,). Cost O(n f^2 + n C k)."""
@@ -108,13 +92,6 @@ class Novelty:
 def novelty(problem: Problem) -> Novelty:
     """Return the distances that a problem tells.
 
-    Raises
-    ------
-    ValueError
-        If there is one sample of every class: nothing is known of how far samples of a class lie apart.
-
-    Notes
-    -----
     Cost O(f^3 + C f min(C, f) + d C k), d the simulated rows, up to 4096, k up to 128; where the store has the classes'
     own moments, O(n_y f k) or O(f^2 k) for each of up to 256 classes.
     """
@@ -194,16 +171,11 @@ def _directions(L: Array, means: Array) -> tuple[Array, Array]:
 def _covariances(problem: Problem, V: Array, means: Array, v: Array, u: Array, pooled: Array, slots: Array) -> Array:
     """Return Sigma_y of some classes with means v and directions u (c, k), shape (c, k, k)."""
     squares, along = np.square(v).sum(axis=1), np.einsum("ck,kl,cl->c", u, pooled, u)
-    known = np.zeros(len(slots))
-    if problem.moments is not None:
-        known = np.where(problem.count[slots] - 1.0 > 1e-9, problem.count[slots] - 1.0, 0.0)
-    backend = problem.backend
-    rows, centres = backend.asarray(V.T), backend.asarray(means)
-    own = {i: own_scatter(problem, rows, centres, int(slots[i])) for i in np.flatnonzero(known)}
+    rows = problem.backend.asarray(V.T)
+    own, known = own_scatters(problem, slots, problem.backend.asarray(means), lambda _: rows)
     prior = np.minimum(PRIOR_ALONG * squares, (1.0 + PRIOR_WIDENING * (len(problem.count) - 1)) * along)
     told, weak = sum(float(u[i] @ own[i] @ u[i]) for i in own), max(PRIOR * float(prior.mean()), 1e-300)
     wider = (prior * (told + weak) / (float(known @ prior) + weak) - along).clip(min=0.0)
     covariance: Array = pooled + wider[:, None, None] * u[:, :, None] * u[:, None, :]
-    for i, scatter in own.items():
-        covariance[i] = (scatter + PRIOR * covariance[i]) / (known[i] + PRIOR)
+    shrink(own, known, covariance)
     return covariance

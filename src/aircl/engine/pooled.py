@@ -23,13 +23,6 @@ class Pooled(ClassMoments):
     """The open phase class by class; the closed ones folded into sum_y pi_y A_y.
 
     Memory f^2 + C f numbers, plus the open phase. The weight of a closed class is fixed, so a class cannot return.
-
-    Attributes
-    ----------
-    folded : array of shape (f, f)
-        sum_y pi_y A_y over the classes of closed phases, lower.
-    folded_pi : array of shape (C,)
-        The weights in it; 0 while a class is open.
     """
 
     name: ClassVar[str] = "pooled"
@@ -37,8 +30,8 @@ class Pooled(ClassMoments):
     weighs_scatter: ClassVar[bool] = True
     cannot_forget = "store='pooled' cannot forget. Use store='per-class' to forget rows or whole classes."
 
-    folded: Array = declare(Symmetric("folded"))
-    folded_pi: Array = declare(ByClass("folded_pi", share=0))
+    folded: Array = declare(Symmetric("folded"))  # (f, f) sum_y pi_y A_y over the classes of closed phases, lower
+    folded_pi: Array = declare(ByClass("folded_pi", share=0))  # (C,) the weights in it; 0 while a class is open
 
     def check_update(self, slots: Array) -> None:
         """Refuse classes of closed phases."""

@@ -10,37 +10,22 @@ from typing import Any
 import numpy as np
 
 from aircl.engine.backend import Array, NumpyBackend, backend_of
-from aircl.engine.moment import SecondMoment
+from aircl.engine.moments import SecondMoment
 from aircl.engine.space import Space
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Weighted second moments and class sums, and what is known of the scatter of the classes.
-
-    Attributes
-    ----------
-    space : Space
-    count : array of shape (C,)
-        n_y.
-    sums : array of shape (C, f)
-        s_y, float64.
-    pi : array of shape (C,)
-        The class weights, at their scale.
-    G : array of shape (f, f)
-        sum_y pi_y A_y, lower.
-    moments : tuple of SecondMoment or None
-        A_y of every class, where the classes are told apart.
-    """
+    """Weighted second moments and class sums, and what is known of the scatter of the classes."""
 
     space: Space
-    count: Array
-    sums: Array
-    pi: Array
-    G: Array
-    moments: tuple[SecondMoment, ...] | None
+    count: Array  # (C,) n_y
+    sums: Array  # (C, f) s_y, float64
+    pi: Array  # (C,) the class weights, at their scale
+    G: Array  # (f, f) sum_y pi_y A_y, lower
+    moments: tuple[SecondMoment, ...] | None  # A_y of every class, where the classes are told apart
     _within: Callable[[], Array]
-    _weight_in_scatter: Array  # of a sample of each class
+    _weight_in_scatter: Array  # (C,) of a sample of each class
 
     @classmethod
     def of(cls, statistics: Any, weights: Array, factor: float) -> Problem:
@@ -122,14 +107,7 @@ def pooled_scatter_uncertainty(S_w: Array, weight: Array, count: Array) -> float
 
     It tells of the classes that it is made of: nothing is missed if all have the same share in it, much if one has
     nearly all. And it is made of samples, of which it has the noise: (1 + r) / n of its squared norm, with
-    r = tr^2(S) / tr(S^2) the number of directions that it extends in.
-
-    Parameters
-    ----------
-    S_w : array of shape (f, f)
-        S_w, lower.
-    weight, count : arrays of shape (C,)
-        The weight of a sample of each class in S_w, and the class counts.
+    r = tr^2(S) / tr(S^2) the number of directions that it extends in. `weight` (C,) is that of a sample of each class.
     """
     backend, share = backend_of(S_w), weight * count
     evenness = share.sum() ** 2 / np.square(share).sum()  # C for equal shares, 1 for one class

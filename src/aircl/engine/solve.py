@@ -16,31 +16,16 @@ class SingularError(ValueError):
 
 
 def solve_ridge(G: Array, B: Array, gamma: float) -> Array:
-    """Solve (G + gamma I) W = B by Cholesky factorisation, in float64 whatever the statistics' dtype.
-
-    Parameters
-    ----------
-    G : array of shape (f, f)
-        The weighted sum of second moments, lower triangle. It is not changed.
-    B : array of shape (f, C)
-        The weighted class sums, one column per class.
-    gamma : float
-        The ridge, >= 0.
-
-    Returns
-    -------
-    W : array of shape (f, C), float64
-
-    Notes
-    -----
-    Cost O(f^3 / 3 + f^2 C). Rounding in float32 statistics can leave G slightly indefinite; then the eigenvalues
-    are clipped at zero, which is the nearest matrix a sum of squares can be.
-    """
+    """Return the solution W (f, C) of (G + gamma I) W = B, given G (f, f), lower. Cost O(f^3 / 3 + f^2 C)."""
     return RidgeFactor(G, gamma).solve(B)
 
 
 class RidgeFactor:
-    """G + gamma I, factorised once, as `solve_ridge` needs it."""
+    """G + gamma I, factorised once by Cholesky's method, in float64 whatever the statistics' dtype.
+
+    Rounding in float32 statistics can leave G slightly indefinite; then the eigenvalues are clipped at zero, which is
+    the nearest matrix a sum of squares can be.
+    """
 
     def __init__(self, G: Array, gamma: float) -> None:
         backend = self._backend = backend_of(G)
@@ -106,25 +91,11 @@ class Solution:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearSolution(Solution):
-    """Weights for one state of the statistics.
+    """Weights for one state of the statistics."""
 
-    Attributes
-    ----------
-    W : array of shape (f, C)
-    b : array of shape (C,) or None
-        Intercepts.
-    gamma : float or None
-        The ridge, where there is one.
-    """
-
-    W: Array
-    b: Array | None = None
-    gamma: float | None = None
-
-    @property
-    def coef(self) -> Array:
-        """W transposed, shape (C, f)."""
-        return self.W.T
+    W: Array  # (f, C)
+    b: Array | None = None  # (C,) intercepts
+    gamma: float | None = None  # the ridge, where there is one
 
     def scorer(self, order: Array) -> Callable[[Array], Array]:
         """Return the function from features (n, f) to scores XW + b (n, C), with the classes in this order."""

@@ -35,6 +35,12 @@ class StoreError(ValueError):
     """
 
 
+NOT_LEARNED = (
+    "cannot forget these rows: what would be left is not a sum of squares, so they were not all learned with their "
+    "classes. Nothing was changed."
+)
+
+
 @dataclass(frozen=True)
 class Space:
     """The rows that are learned and the memory for them.

@@ -53,7 +53,7 @@ class State:
 
     >>> import numpy as np
     >>> from aircl.engine import STORES, Space, State
-    >>> before = State.empty(STORES["shared"].empty(Space(n_features=2, dtype=np.float64)))
+    >>> before = State(STORES["shared"].empty(Space(n_features=2, dtype=np.float64)))
     >>> after = before.learned(np.eye(2), np.array(["cat", "dog"]))
     >>> before.n_classes, after.n_classes, after.labels.seen.tolist(), after.count
     (0, 2, ['cat', 'dog'], array([1., 1.]))
@@ -63,19 +63,14 @@ class State:
     """
 
     statistics: Statistics
-    labels: Labels
-    waiting: Waiting
+    labels: Labels = field(default_factory=Labels)
+    waiting: Waiting = field(default_factory=Waiting)
     batch: ClassRows | None = None
     inputs: Any = None
     lineage: frozenset[str] = field(default_factory=lambda: frozenset({uuid.uuid4().hex}))
     version: int = 0
     epoch: int = 0
     ledger: Ledger | None = None
-
-    @classmethod
-    def empty(cls, statistics: Statistics, **more: Any) -> State:
-        """Return the state in which nothing was learned."""
-        return cls(statistics, more.pop("labels", Labels()), Waiting(), **more)
 
     @property
     def n_classes(self) -> int:
@@ -177,23 +172,22 @@ class State:
         unique, inverse = np.unique(labels, return_inverse=True)
         slots = state._known(unique)
         statistics, emptied = state.statistics.minus(sort_by_class(X, slots[inverse], weight))
-        gone = emptied.tolist()
-        return state.changed(
-            statistics=statistics.dropped(gone).sealed() if gone else statistics.sealed(),
-            labels=state.labels.without(gone) if gone else state.labels,
-            ledger=state._ledger_without(gone),
-        )
+        return state.changed(statistics=statistics.sealed())._dropped(emptied)
 
     def without_classes(self, labels: Array) -> State:
         """Return the state as if classes had never been seen."""
         state = self.sealed()
-        slots = state._known(np.unique(labels)).tolist()
-        statistics = state.statistics.without_classes(slots)
-        kept, ledger = state.labels.without(slots), state._ledger_without(slots)
-        return state.changed(statistics=statistics, labels=kept, ledger=ledger)
+        slots = state._known(np.unique(labels))
+        state.statistics.check_forget_classes()
+        return state.changed()._dropped(slots)
 
-    def _ledger_without(self, slots: list[int]) -> Ledger | None:
-        return self.ledger.without_slots(slots, self.n_classes) if self.ledger is not None and slots else self.ledger
+    def _dropped(self, slots: Array) -> State:
+        """Return the state without some classes; the later slots move up."""
+        if not len(slots):
+            return self
+        kept = np.delete(np.arange(self.n_classes), slots)
+        ledger = None if self.ledger is None else self.ledger.of_classes(kept, self.n_classes)
+        return replace(self, statistics=self.statistics.taken(kept), labels=self.labels.without(slots), ledger=ledger)
 
     # -- the ledger --
     def noted(self, shown: Shown | None, labels: Array) -> State:

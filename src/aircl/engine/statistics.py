@@ -8,7 +8,7 @@ old what is the same, so the old ones stay valid.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,23 +18,16 @@ import numpy as np
 from aircl.engine.backend import NUMPY, Array, backend_of, packed_size
 from aircl.engine.batch import ClassRows
 from aircl.engine.memory import OnDisk, Stored
-from aircl.engine.moment import SecondMoment
-from aircl.engine.moments import Moments
+from aircl.engine.moments import Moments, SecondMoment
 from aircl.engine.space import Space, StoreError
 
 
 # -- parts: what statistics are made of --
 @dataclass(frozen=True)
 class Part:
-    """One part of some statistics: how it begins, follows the classes, adds up and is stored.
+    """One part of some statistics: how it begins, follows the classes, adds up and is stored."""
 
-    Attributes
-    ----------
-    file : str
-        Its name in a file.
-    """
-
-    file: str
+    file: str  # its name in a file
 
     def empty(self, space: Space) -> Any:
         """Return it for no class."""
@@ -222,10 +215,6 @@ class Statistics:
         parts = self.parts().items()
         return dataclasses.replace(self, **{name: part.taken(getattr(self, name), slots) for name, part in parts})
 
-    def dropped(self, slots: Sequence[int]) -> Self:
-        """Return the same without some classes; the later slots move up."""
-        return self.taken(np.delete(np.arange(self.n_classes), slots))
-
     # -- learning and forgetting --
     def check_update(self, slots: Array) -> None:
         """Refuse classes that can take no more rows."""
@@ -274,20 +263,13 @@ class Statistics:
         """Return the statistics without learned rows, and the slots of the classes of which nothing is left."""
         raise StoreError(self.cannot_forget)
 
-    def without_classes(self, slots: Sequence[int]) -> Self:
-        """Return the statistics without classes whose rows are not at hand."""
+    def check_forget_classes(self) -> None:
+        """Refuse to forget classes whose rows are not at hand, where that cannot be done."""
         if not self.forgets_classes:
             raise StoreError(self.cannot_forget)
-        return self.dropped(slots)
 
     def remaining_count(self, batch: ClassRows) -> tuple[Array, Array]:
-        """Return the counts after taking `batch` out, and which of the touched classes that empties.
-
-        Raises
-        ------
-        StoreError
-            If a class has less weight than is to be taken out.
-        """
+        """Return the counts after taking `batch` out, and which of the touched classes that empties."""
         held, taken = self.count[batch.slots], batch.count
         left = held - taken
         slack = 1e-9 * held

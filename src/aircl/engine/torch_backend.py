@@ -26,12 +26,7 @@ _NAMES = {ours: name for name, ours in _DTYPES.items()}
 
 @dataclass(frozen=True)
 class TorchBackend(NumpyBackend):
-    """Tensors on one device; what the methods do, `NumpyBackend` says.
-
-    Parameters
-    ----------
-    device : str
-    """
+    """Tensors on one device; what the methods do, `NumpyBackend` says."""
 
     device: str
     spills: ClassVar[bool] = False
@@ -123,9 +118,8 @@ class TorchBackend(NumpyBackend):
         return self.zeros((n_features, n_features), dtype)
 
     def add_gram(self, A: Tensor, X: Tensor, alpha: float = 1.0) -> None:
-        if len(X):
-            X = X.to(A.dtype)
-            A.addmm_(X.T, X, alpha=alpha)
+        X = X.to(A.dtype)
+        A.addmm_(X.T, X, alpha=alpha)
 
     def symmetric_product(self, A: Tensor, B: Tensor) -> Tensor:
         return self.symmetric(A) @ B
@@ -139,12 +133,10 @@ class TorchBackend(NumpyBackend):
         return A.tril().add_(A.tril(-1).T)
 
     # -- symmetric matrices, packed --
-    def packed_add_gram(self, P: Tensor, X: Tensor, n_features: int, alpha: float = 1.0) -> None:
+    def packed_add_gram(self, P: Tensor, X: Tensor, alpha: float = 1.0) -> None:
         """Add alpha X'X to a packed P, in place: three quarters of the work of a general product."""
-        if len(X) == 0:
-            return
         X = X.to(P.dtype)
-        low, below, high = self._parts(P, n_features)
+        low, below, high = self._parts(P, X.shape[1])
         left, right = X[:, : len(low)], X[:, len(low) :]
         low += (left.T @ left).tril_().mul_(alpha)
         below.addmm_(right.T, left, alpha=alpha)

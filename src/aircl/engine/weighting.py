@@ -32,36 +32,21 @@ def check_weighting(weighting: Weighting, scale: str) -> None:
         )
 
 
-def missing_weights(weighting: Weighting, labels: Array) -> list[Any]:
-    """Return the labels that a mapping gives no weight to; other weightings cover every label."""
-    if not isinstance(weighting, Mapping):
-        return []
-    return [label for label in labels.tolist() if label not in weighting]
+def check_weighed(weighting: Weighting, labels: Array) -> None:
+    """Refuse labels that a mapping gives no weight to; other weightings cover every label."""
+    if isinstance(weighting, Mapping) and (missing := [y for y in labels.tolist() if y not in weighting]):
+        raise ValueError(f"weighting= has no weight for the classes {missing}. Add them to the mapping.")
 
 
 def class_weights(weighting: Weighting, count: Array, labels: Array) -> Array:
-    """Return the unscaled weight pi_y of every class.
-
-    Parameters
-    ----------
-    weighting : str, float, mapping or callable
-        How a class's weight follows from its count.
-    count : array of shape (C,)
-        Sum of the sample weights of each class, all positive.
-    labels : array of shape (C,)
-        The classes' labels, for a mapping.
-
-    Returns
-    -------
-    pi : array of shape (C,)
+    """Return the unscaled weight pi_y of every class, from the counts n_y (C,), all positive, or from the labels (C,).
 
     References
     ----------
     Y. Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019 (``"effective"``).
     """
     if isinstance(weighting, Mapping):
-        if missing := missing_weights(weighting, labels):
-            raise ValueError(f"weighting= has no weight for the classes {missing}. Add them to the mapping.")
+        check_weighed(weighting, labels)
         pi = np.array([weighting[label] for label in labels.tolist()], dtype=np.float64)
     elif callable(weighting):
         pi = np.asarray(weighting(count.copy()), dtype=np.float64)
