@@ -187,7 +187,7 @@ def draw(found: list[dict[str, Any]], name: str, folder: Path) -> None:
 
 
 def write(found: list[dict[str, Any]], name: str, page: Path) -> None:
-    """Put the table of a series into the page, below its figure, in the place of what was there."""
+    """Put the table of a series into the page, below its figure, in place of what was there."""
     text = page.read_text(encoding="utf-8")
     before, figure, after = re.split(rf"(growth-{name}\.svg\)\n\n)", text)
     page.write_text(

@@ -272,7 +272,7 @@ OF_ITSELF = {
     "accuracy": ("accuracy", 100, 1),
     "expected": ("expected", 100, 1),
     "NLL": ("NLL", 1, 2),
-    "ratio": ("NLL / its", 1, 2),
+    "ratio": ("NLL ratio", 1, 2),
     "ECE": ("ECE", 100, 1),
     "certain": ("p = 1", 100, 1),
     "flagged": ("novelty below 0.05", 100, 1),

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/public_form.py [--rows 50000] [--features 2048] [--classes 100]
 
-The public form, written anew from its description in torch (and in NumPy, for what is not torch's), holds one dense
+The public form, written again from its description in torch (and in NumPy, for what is not torch's), holds one dense
 float64 matrix per class, and every batch adds X_y'X_y for ALL classes, those without a row as well. It is measured for
 three batches, without a solution. Ours learns all rows in batches of 64 and solves once: the time of a batch is that of
 the whole over the number of batches. "one product" is X'X of all rows at once in float32: no method learns for less.

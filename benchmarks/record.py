@@ -1,19 +1,20 @@
 """The record of docs/results.md: the runs behind it, and its tables and figures.
 
-    python benchmarks/record.py subset --data DIR          # parts of CIFAR-100 as DIR/cifar100-*, for a ViT
+    python benchmarks/record.py subset --data DIR          # DIR/cifar100-*, parts of it for a ViT; DIR/banking77.npz
     python benchmarks/record.py run --data DIR [NAME ..]   # hours; what is kept is not run again
     python benchmarks/record.py again NAME METHOD ..       # forget what is kept of methods in a run
     python benchmarks/record.py write                      # the tables and figures of the page, from what is kept
 
 A run is `aircl run` with the arguments in record_runs.py, an order of a seed at a time, below runs/record/NAME (or
---runs DIR); DIR has cifar-100-python.tar.gz. What is done is kept in docs/results/rows/NAME.csv, from which the page is
-written on any machine. What stands between `<!-- NAME -->` and `<!-- end -->` on the page is written by this script; a
-table of which nothing is kept stays as it is.
+--runs DIR); DIR has cifar-100-python.tar.gz, banking77-train.csv and banking77-test.csv. What is done is kept in
+docs/results/rows/NAME.csv, from which the page is written on any machine. What stands between `<!-- NAME -->` and
+`<!-- end -->` on the page is written by this script; a table of which nothing is kept stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,9 +22,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from record_rows import ROWS, forget
-from record_runs import LONG_TAIL, PROMPTS, RUNS, command, run
+from record_runs import LONG_TAIL, PROMPTS, RUNS, TEXTS, command, run
 from record_tables import IN_PROMPTS, IN_TABLE1, IN_TABLE2, TABLES, Record, draw
 
+from aircl import Embedding
 from aircl.data import Split, load_dataset
 from aircl.scenarios import PRESETS
 from aircl.scenarios.long_tail import choose_samples, tail_counts
@@ -37,6 +39,7 @@ GROUPS = {
     "fixed": ("table2-fixed",),
     "vit": ("vit",),
     "prompts": IN_PROMPTS,
+    "texts": ("texts", "texts-tail"),
 }
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 
@@ -94,6 +97,18 @@ def subset(data: Path) -> Iterator[Path]:
         yield data / name
 
 
+def embed_texts(data: Path) -> Path:
+    """Write the questions of Banking77 as wordllama embeds them."""
+    arrays = {}
+    for part in ("train", "test"):
+        with open(data / f"banking77-{part}.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        arrays[f"X_{part}"] = Embedding("wordllama").fit_transform([row["text"] for row in rows])
+        arrays[f"y_{part}"] = np.array([row["category"] for row in rows])
+    np.savez(data / TEXTS, **arrays)
+    return data / TEXTS
+
+
 def write_images(folder: Path, split: Split, rows: npt.NDArray[np.intp], class_names: Sequence[str]) -> None:
     """Write images as files, a folder for each class; classes of a folder are in the order of their names."""
     from PIL import Image
@@ -124,7 +139,7 @@ def main() -> None:
     elif arguments.what == "again" and len(arguments.names) > 1:
         forget(ROWS / f"{names[0]}.csv", arguments.names[1:])
     elif arguments.what == "subset" and arguments.data:
-        print(*subset(Path(arguments.data)), sep="\n")
+        print(*subset(Path(arguments.data)), embed_texts(Path(arguments.data)), sep="\n")
     elif arguments.what == "write":
         write(record, PAGE)
     else:

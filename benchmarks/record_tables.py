@@ -312,6 +312,8 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "gamma": gamma,
     "vit": vit,
     "prompts": prompts,
+    "texts": lambda record: long_tail(record, ("texts",)),
+    "texts-tail": lambda record: long_tail(record, ("texts-tail",)),
     "cities": natural,
 }
 

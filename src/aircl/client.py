@@ -26,7 +26,7 @@ class ServiceError(ValueError):
     Attributes
     ----------
     status : int
-        Of HTTP: 401 and 403 who may, 409 and 422 what was asked, 413 how much, 503 and 507 try again.
+        That of HTTP. 401 and 403: not allowed; 409 and 422: a wrong request; 413: too much; 503 and 507: try again.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class ServiceError(ValueError):
 
 
 class Client:
-    """Asks a service that `aircl serve` runs. What is repeated after a failure is made once.
+    """Asks a service that `aircl serve` runs. A request that is repeated after a failure is done once.
 
     Every change gets a key, and is sent again with it until it is answered or `patience` is over: after a broken
     connection, a restart of the service or a full disk. Threads may share a client. Samples are an array of features of
@@ -150,7 +150,7 @@ class Client:
     def correct(
         self, X: Any = None, y: Any = None, new_y: Any = None, *, ids: Any, new_X: Any = None, key: str | None = None
     ) -> dict[str, Any]:
-        """Learn rows in the place of others, in one change; for a model that keeps a ledger.
+        """Learn rows in place of others, in one change; for a model that keeps a ledger.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class Client:
         return self._send("GET", "/expected-accuracy")
 
     def drift(self) -> dict[str, Any]:
-        """Return what tells whether rows are still like those learned: novel ones, accuracy against expectation.
+        """Return the figures of drift: the share of novel rows, and how far accuracy is below what was expected.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class Client:
         return self._send("GET", "/drift")
 
     def health(self) -> dict[str, Any]:
-        """Return how the service is.
+        """Return whether the service works as it should.
 
         Returns
         -------

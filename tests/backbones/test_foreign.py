@@ -273,7 +273,7 @@ def test_preprocessor_configurations_are_understood(config, size, crop):
             RuntimeError("operator torchvision::nms does not exist"),
             r"Install a matching pair .* torchvision --index-url",
         ),
-        (ImportError("cannot import name 'x' from 'timm'"), r"Install it anew: .*'aircl\[timm\]'"),
+        (ImportError("cannot import name 'x' from 'timm'"), r"Install it again: .*'aircl\[timm\]'"),
     ],
 )
 def test_a_library_that_cannot_be_imported_is_explained(monkeypatch, error, advice):

@@ -188,7 +188,7 @@ def test_the_fingerprint_follows_weights_tokenizer_and_pooling(tmp_path):
 
 def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
     folder = make_folder(tmp_path / "model", num_hidden_layers=1)
-    with pytest.raises(BackboneError, match=r"weights that a plain BERT has not: encoder.layer.1.attention"):
+    with pytest.raises(BackboneError, match=r"weights that a plain BERT does not have: encoder.layer.1.attention"):
         create_backbone(f"sentence-transformers:{folder}")
     folder = make_folder(tmp_path / "deeper", num_hidden_layers=3)
     with pytest.raises(BackboneError, match=r"encoder.layer.2.attention.self.query.weight"):
@@ -199,7 +199,7 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(tmp_path):
 def test_other_models_are_left_to_the_library(tmp_path, monkeypatch, other):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # importing it fails, installed or not
     folder = make_folder(tmp_path / "model", **other)
-    with pytest.raises(BackboneError, match=r"sentence-transformers is not whole. Install it anew: .*'aircl\[hf\]'"):
+    with pytest.raises(BackboneError, match=r"sentence-transformers is incomplete. Install it again: .*'aircl\[hf\]'"):
         create_backbone(f"sentence-transformers:{folder}")
 
 

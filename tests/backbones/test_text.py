@@ -50,7 +50,7 @@ def test_missing_weights_are_reported(monkeypatch):
         raise FileNotFoundError("Weights file not found")
 
     monkeypatch.setattr(wordllama.WordLlama, "load", nothing)
-    with pytest.raises(BackboneError, match=r"came without its weights. Install it anew: Weights file"):
+    with pytest.raises(BackboneError, match=r"came without its weights. Install it again: Weights file"):
         create_backbone("wordllama")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 import os
@@ -13,6 +14,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import save_file
 
 from aircl.benchmark.contract.material import prepare_material
 from aircl.methods.air import AirShared
@@ -83,6 +85,117 @@ class KeepsSamplesEncrypted(Disguised):
 class KeepsDifferencesOfSamples(Disguised):
     def disguise(self, rows):
         return np.diff(rows, axis=0, prepend=0).astype(np.float16).tobytes()
+
+
+class Few:
+    """Of one that keeps samples: a fixed number, drawn as they come."""
+
+    size = 50
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self._seen, self._rng = 0, np.random.default_rng(1)
+
+    def learn(self, inputs, labels):
+        AirShared.learn(self, inputs, labels)
+        for row in np.asarray(inputs):
+            self._seen += 1
+            if (place := self.place()) < self.size:
+                self._pieces[place : place + 1] = [self.disguise(row[None])]
+
+    def place(self):
+        return len(self._pieces) if len(self._pieces) < self.size else self._rng.integers(self._seen)
+
+    def restore(self, directory):
+        AirShared.restore(self, directory)
+
+
+class KeepsFewCompressed(Few, KeepsSamplesCompressed):
+    """One by one."""
+
+
+class KeepsFewRotated(Few, KeepsSamplesRotated):
+    """Two hundred."""
+
+    size = 200
+
+
+class KeepsFewQuantised(Few, KeepsSamplesQuantised):
+    pass
+
+
+class KeepsFewEncrypted(Few, KeepsSamplesEncrypted):
+    pass
+
+
+class KeepsTheLastAsText(Few, Disguised):
+    """In the head of a file of arrays."""
+
+    def place(self):
+        self._pieces = self._pieces[-self.size + 1 :]
+        return len(self._pieces)
+
+    def disguise(self, rows):
+        return rows.astype(np.float32).tobytes()
+
+    def save(self, directory):
+        AirShared.save(self, directory)
+        text = base64.b85encode(b"".join(self._pieces)).decode()
+        save_file({"one": np.ones(1)}, directory / "notes.safetensors", {"made by": text})
+
+
+class KeepsMoreThanItSays(KeepsFewRotated):
+    """Says one of two hundred, and saves them as an array."""
+
+    samples_kept = property(lambda self: min(1, self._seen))
+
+    def save(self, directory):
+        AirShared.save(self, directory)
+        np.savez(directory / "notes.npz", rows=np.frombuffer(b"".join(self._pieces), np.float32))
+
+
+# -- statistics of some rows only, which are no samples --
+class ScalesByTheFirstBatch(AirShared):
+    """Keeps mean, spread and range of the first batch."""
+
+    scale = None
+
+    def learn(self, inputs, labels):
+        super().learn(inputs, labels)
+        if self.scale is None:
+            self.scale = np.concatenate([inputs.mean(0), inputs.std(0), inputs.max(0), inputs.min(0)])
+
+    def save(self, directory):
+        super().save(directory)
+        np.save(directory / "scale.npy", self.scale)
+
+
+class KeepsAMovingAverage(ScalesByTheFirstBatch):
+    """Of rows that are forgotten after a hundred."""
+
+    def learn(self, inputs, labels):
+        AirShared.learn(self, inputs, labels)
+        for row in inputs:
+            self.scale = row if self.scale is None else 0.8 * self.scale + 0.2 * row
+
+
+class SumsSomeRows(ScalesByTheFirstBatch):
+    """Draws which; the others may be what it chooses something on. It counts how often each of ten was drawn."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.scale, self.counts = np.zeros(64), np.zeros(10)
+        self.rng = np.random.default_rng(setup.seed)
+
+    def learn(self, inputs, labels):
+        AirShared.learn(self, inputs, labels)
+        drawn = self.rng.integers(10, size=len(inputs))
+        self.scale = self.scale + inputs[drawn < 5].sum(0)
+        np.add.at(self.counts, drawn, inputs.sum(1))
+
+    def save(self, directory):
+        super().save(directory)
+        np.save(directory / "counts.npy", self.counts)
 
 
 # -- samples outside of the object --

@@ -16,7 +16,7 @@ from aircl.methods.acil import Acil
 BROKEN = Path(__file__).with_name("broken_methods.py")
 
 (LEARNS, NEWEST, ONLINE, EXPOSED, UNTAUGHT, NAMES, ALONE, ENCODES, PURE, GIVEN, EMPTY, SINGLE, BATCHES) = CHECKS[:13]
-(GAPS, SEED, STATE, BETWEEN, WITHIN, ELSEWHERE, KEPT, GROWTH) = CHECKS[13:]
+(GAPS, SEED, STATE, BETWEEN, WITHIN, ELSEWHERE, KEPT, GROWTH, PLACE) = CHECKS[13:]
 
 # Which law each broken method breaks, and words of the reason.
 CAUGHT = {
@@ -57,6 +57,12 @@ DISHONEST = {
     "KeepsSamplesProjected": (GROWTH, "12.2 bytes more for each further row"),
     "KeepsSamplesEncrypted": (GROWTH, "128.2 bytes more for each further row"),
     "KeepsDifferencesOfSamples": (GROWTH, "128.2 bytes more for each further row"),
+    "KeepsFewCompressed": (PLACE, "(notes.bin) depend on some rows of a batch and not on others that are the same"),
+    "KeepsFewRotated": (PLACE, "while it says that it keeps 0 samples"),
+    "KeepsFewQuantised": (PLACE, "while it says that it keeps 0 samples"),
+    "KeepsFewEncrypted": (PLACE, "while it says that it keeps 0 samples"),
+    "KeepsTheLastAsText": (PLACE, "(notes.safetensors (texts)) depend"),
+    "KeepsMoreThanItSays": (PLACE, "(notes.npz (rows)) depend on some rows of a batch"),
     "KeepsSamplesInAClosure": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesOfTheThread": (ELSEWHERE, "also what is kept outside of the object"),
     "KeepsSamplesInAModuleGlobal": (ELSEWHERE, "also what is kept outside of the object"),
@@ -78,9 +84,9 @@ ALSO = {
     "PredictsUnexposedClasses": {GAPS, NAMES},
     "IgnoresWhatItIsTaught": {NEWEST, ONLINE, EMPTY, GAPS},
     "ForgetsItsRandomState": {WITHIN, ELSEWHERE},
-    "KeepsSamplesInItsFiles": {GROWTH, ELSEWHERE},
-    "SaysOneNeighbour": {GROWTH},
-    "SaysTooManyNeighbours": {GROWTH},
+    "KeepsSamplesInItsFiles": {GROWTH, ELSEWHERE, PLACE},
+    "SaysOneNeighbour": {GROWTH, PLACE},
+    "SaysTooManyNeighbours": {GROWTH, PLACE},
     "PredictsAtRandom": {ALONE, ENCODES},
     "EncodesWithWhatItLearns": {PURE},
     "DrawsFromTheGlobalGenerator": {PURE, BETWEEN, WITHIN, ENCODES, STATE, NAMES},
@@ -111,6 +117,14 @@ def test_a_dishonest_method_is_caught(name):
     (finding,) = findings_of(name, law, file=BROKEN.with_name("dishonest_methods.py")).values()
     assert finding.result == "failed"
     assert words in finding.reason
+
+
+@pytest.mark.parametrize("name", ["ScalesByTheFirstBatch", "KeepsAMovingAverage", "SumsSomeRows"])
+def test_a_statistic_of_some_rows_is_no_sample(name):
+    (finding,) = findings_of(name, PLACE, file=BROKEN.with_name("dishonest_methods.py")).values()
+    assert (finding.result, finding.reason) == (
+        "passed", "equal rows of a batch change the same numbers of what it saves, but for 0 bytes; it keeps 0."
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -180,7 +194,7 @@ def test_findings_are_the_same_again_and_random_states_are_left_alone():
 
 
 def test_a_check_that_there_is_not():
-    with pytest.raises(ValueError, match=r"there is no check 'learns'. Known: 'learns what it is taught', "):
+    with pytest.raises(ValueError, match=r"there is no check 'learns'. Known: 'learns its training data', "):
         check_method("acil", checks=["learns"])
     with pytest.raises(ValueError, match="Did you mean 'slda'"):
         check_method("slad")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,10 +36,26 @@ def test_features_are_counted_once_and_jobs_by_order_and_seed():
     experiment = Experiment(
         "digits", "identity", "long-tail", {"phases": 5}, ("ascending", "descending"), ("air", "ncm"), seeds=(1, 2, 3)
     )
-    found = make_plan(RunConfig("mine", (experiment, experiment))).tasks
-    assert [task.what for task in found] == ["features", "air", "ncm"]
-    assert [task.jobs for task in found] == [1, 6, 6]
+    found = make_plan(RunConfig("mine", (experiment, replace(experiment, options={"phases": 2})))).tasks
+    assert [task.what for task in found] == ["features", "air", "ncm", "air", "ncm"]
+    assert [task.jobs for task in found] == [1, 6, 6, 6, 6]
     assert found[0].nbytes == 4 * 64 * 1797
+
+
+def test_streams_of_one_size_are_told_apart_and_none_is_lost():
+    cil = Experiment("digits", "identity", "cil", {"phases": 5}, methods=("ncm",))
+    found = make_plan(RunConfig("mine", (cil, replace(cil, scenario="task-incremental")))).tasks
+    assert [(task.stream, task.what) for task in found] == [
+        ("", "features"), ("cil", "ncm"), ("task-incremental", "ncm")
+    ]  # fmt: skip
+    assert found[1].samples == found[2].samples
+
+
+def test_classes_that_a_stream_leaves_out_are_named_before_the_run():
+    blurry = Experiment("digits", "identity", "si-blurry", {"phases": 3}, methods=("ncm",), seeds=(1, 2))
+    assert make_plan(RunConfig("mine", (blurry,))).remarks == (
+        "digits, si-blurry: Left out in seed 1: class 3.", "digits, si-blurry: Left out in seed 2: class 0."
+    )  # fmt: skip
 
 
 def test_a_forward_pass_is_counted_by_torch():
@@ -87,7 +104,7 @@ def test_passes_of_training_are_what_torch_counts(name):
 
 
 def test_time_is_operations_by_speed():
-    task = plan.Task("d", "b", "m", 1, 10, network_flops=6e9, other_flops=4e9)
+    task = plan.Task("d", "b", "s", "m", 1, 10, network_flops=6e9, other_flops=4e9)
     assert plan.Plan((task,), (), network_speed=2e9, other_speed=1e9).seconds(task) == 7
 
 

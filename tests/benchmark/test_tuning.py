@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from dataclasses import replace
 
@@ -105,15 +106,20 @@ def test_the_command_writes_a_run(run_cli, tmp_path, monkeypatch):
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)
     stream = ("--dataset", "digits", "--scenario", "long-tail,phases=2,ratio=1/10", "--seeds", "1")
+    own = "from aircl.methods import register_method\nfrom aircl.methods.prototypes import Ncm\n"
+    (tmp_path / "my own.py").write_text(own + '@register_method("own")\nclass Own(Ncm): ...\n')
     result = run_cli(
-        "tune", "acil,air,ncm", *stream, "--trials", 3, "--range", "air.gamma=0.1:100:log", "-o", "tuned.toml"
-    )
+        "tune", "acil,air,ncm,own", "--module", "my own.py", *stream, "--trials", 3, "--range", "air.gamma=0.1:100:log",
+        "-o", "tuned.toml",
+    )  # fmt: skip
     assert "3 trials" in result.stderr
+    command = "run tuned.toml --module 'my own.py'"
+    assert result.stderr.endswith(f"Run it: aircl {command}\n")
     assert "ncm: it has nothing to search, and stays as it is" in result.stderr
     config = tomllib.loads((tmp_path / "tuned.toml").read_text())["experiments"][0]
     assert set(config["tuning"]) == {"acil", "air"}
-    assert config["methods"] == ["acil", "air", "ncm"]
-    run_cli("run", "tuned.toml", "-o", "out", "--quiet")
+    assert config["methods"] == ["acil", "air", "ncm", "own"]
+    run_cli(*shlex.split(command), "-o", "out", "--quiet")
     notes = read_experiments(tmp_path / "out")[0].notes
     assert notes["acil"][0].startswith("Options were chosen by 3 trials on held-out training samples, ")
     assert "METHOD.KEY=LOW:HIGH" in run_cli("tune", "acil", *stream, "--range", "x", code=2).stderr

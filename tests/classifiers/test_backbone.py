@@ -266,7 +266,7 @@ def test_what_differs_between_expansions_is_said():
         fitted(8, random_state=0).merge(fitted(8, random_state=1))
     with pytest.raises(StoreError, match="expansion: n_components 8 against 9"):
         fitted(8, random_state=0).merge(fitted(9, random_state=0))
-    with pytest.raises(StoreError, match=r"drawn anew on each side\. Give both the same random_state"):
+    with pytest.raises(StoreError, match=r"drawn separately on each side\. Give both the same random_state"):
         fitted(8).merge(fitted(8))
     wider = AIRClassifier(1.0, expansion=RandomReLU(8), calibrate=False).fit(np.eye(20, 5), y)
     with pytest.raises(StoreError, match=r"\(number of features: 4 here, 5 there\)"):

@@ -280,7 +280,7 @@ def test_a_gamma_that_lags_goes_on_lagging(store, tmp_path):
     chosen = clf.gamma_
     clf.partial_fit(3 * X[:6] + 1, y[:6])
     twin = saved_and_loaded(clf, tmp_path / "m")
-    assert twin.gamma_ == clf.gamma_ == chosen  # not chosen anew: the counts have not doubled
+    assert twin.gamma_ == clf.gamma_ == chosen  # not chosen again: the counts have not doubled
     np.testing.assert_array_equal(twin.gamma_path_.gamma, clf.gamma_path_.gamma)
     np.testing.assert_array_equal(twin.gamma_path_.criterion, clf.gamma_path_.criterion)
     for learner in (twin, clf):

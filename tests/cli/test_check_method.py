@@ -46,7 +46,7 @@ def test_a_method_of_a_file_passes_as_json(run, file):
 def test_a_method_of_a_file_and_its_failures(run, file):
     result = run("check-method", "--module", file, "Forgetful", code=1)
     (row,) = (row for row in result.stdout.splitlines() if " failed " in row)
-    assert row.strip().startswith("survives empty phases and empty batches")
+    assert row.strip().startswith("accepts empty phases and empty batches")
     assert "end_phase of an empty phase raised ZeroDivisionError: division by zero (mine.py, line 9, in end_" in row
     assert f"{len(CHECKS) - 1} passed, 1 failed, in " in result.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aircl.methods import METHODS, IncompatibleError, Setup, create_method, list_methods, resolve_options
-from aircl.methods.registry import ABSENT
+from aircl.methods.registry import ABSENT, ALIASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 HEADED = re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGE, re.MULTILINE)
@@ -44,10 +44,15 @@ def test_every_method_has_a_section(method):
         assert SECTIONS[method].count(f"**{word}.**") == 1
 
 
-@pytest.mark.parametrize("method", [name for name in list_methods() if "**Online.**" in SECTIONS.get(name, "")])
-def test_trained_methods_say_what_is_published_and_what_is_here(method):
+@pytest.mark.parametrize("method", list_methods())
+def test_methods_say_what_is_published_and_what_is_here(method):
     text, _ = told(method, "Published / here")
-    assert re.search("augment", text, re.IGNORECASE), "nothing about what is done to images"
+    assert re.search("augment|as for", text, re.IGNORECASE), "nothing about what is done to images"
+
+
+def test_other_names_are_on_the_page():
+    (line,) = re.findall(r"^Other names are understood, too: (.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL)
+    assert dict(re.findall(r"`([\w-]+)`\s\(`([\w-]+)`\)", line)) == ALIASES
 
 
 def test_there_are_no_other_sections():

@@ -100,7 +100,7 @@ def put_word(content, rng):
 
 
 def replace_number(content, rng):
-    """Put another number in the place of one in a text."""
+    """Put another number in place of one in a text."""
     found = list(re.finditer(rb"-?\d+(?:\.\d+)?", content))
     if found:
         one = rng.choice(found)

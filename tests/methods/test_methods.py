@@ -16,7 +16,7 @@ from aircl.methods import describe_method, list_methods
 from aircl.methods.registry import GROUPS
 
 LEARNING = [
-    name for name in CHECKS if name.startswith(("learns what", "learns the", "learns online", "survives", "takes new"))
+    name for name in CHECKS if name.startswith(("learns its", "learns the", "learns online", "accepts", "takes new"))
 ]
 TRAINED = ("er", "ewc++", "fine-tuning", "icarl", "lwf", "rm")
 # Variants of these, which have their own tests of what differs.

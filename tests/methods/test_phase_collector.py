@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_it_keeps_the_contract():
 def test_one_that_cannot_be_saved_keeps_the_other_laws():
     results = {finding.name: finding for finding in check_method(Unsaved)}
     skipped = [name for name, finding in results.items() if finding.reason == "it says that it cannot be resumed."]
-    assert len(skipped) == 5
+    assert len(skipped) == 6
     assert [f"{f.name}: {f.reason}" for f in results.values() if f.result == "failed"] == []
 
 
@@ -147,13 +148,18 @@ def test_only_what_is_read_is_noted():
 
 def test_the_strategy_of_the_page():
     """It is short, it is Python, and where Avalanche can be imported, it keeps the contract."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    code, declared = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (method,) = (node for node in ast.parse(code).body if isinstance(node, ast.ClassDef))
     written = [line for line in ast.get_source_segment(code, method).splitlines() if line.strip()]
     assert len(written) <= 36
-    pytest.importorskip("avalanche", reason="Avalanche is not installed", exc_type=(ImportError, RuntimeError))
+    if importlib.util.find_spec("avalanche") is None:
+        pytest.skip("Avalanche is not installed")
     variables = {}
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:  # a CUDA build beside a CPU build of torch
+        exec(compile(declared, "avalanche.md", "exec"), variables)
     exec(compile(code, "avalanche.md", "exec"), variables)
     METHODS._entries.pop("avalanche-replay", None)
-    (finding,) = check_method(variables["AvalancheReplay"], checks=["learns what it is taught"])
+    (finding,) = check_method(variables["AvalancheReplay"], checks=["learns its training data"])
     assert finding.result == "passed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,15 @@ def test_differences_are_paired_over_the_same_test_samples(runs):
     same = changes["ncm", "A_last"]  # which has no buffer
     assert same.text == "≈+0.00 (+0.00 to +0.00)"
     assert changes["acil", "forgetting"].contrast is None
+
+
+def test_a_run_is_compared_with_the_first_that_has_the_method_on_its_stream(runs, tmp_path):
+    narrow, wide = runs
+    copy = RunDirectory(shutil.copytree(wide.path, tmp_path / "wide"))
+    changes = find_changes([narrow, wide, copy])  # the first has no such stream
+    again = [change for change in changes if change.experiment.scenario == "cil"]
+    assert {change.run for change in again} == {str(copy.path)}
+    assert {change.contrast.difference for change in again if change.contrast} == {0}
 
 
 def test_names_are_told_apart(runs, tmp_path):

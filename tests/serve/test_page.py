@@ -288,7 +288,7 @@ def test_tokens_restarts_and_a_service_that_is_gone(digits, processes, open_page
     assert page.counts() != {}  # what was known stays in sight
     processes(digits.path, port=urlsplit(url).port)
     page.wait("connection", "Live")
-    page.wait("toast", "started anew")
+    page.wait("toast", "restarted")
     page.press("1")  # the token is still known
     page.wait("toast", "Learned as digit")
     page.driver.execute_cdp_cmd("Network.enable", {})

@@ -120,5 +120,5 @@ class BertSentences(nn.Module):
         for part in ("weight", "bias"):
             own[f"norm.{part}"] = weights.pop(f"embeddings.LayerNorm.{part}")
         if weights:
-            raise ValueError(f"weights that a plain BERT has not: {', '.join(sorted(weights)[:5])}")
+            raise ValueError(f"weights that a plain BERT does not have: {', '.join(sorted(weights)[:5])}")
         self.load_state_dict(own)

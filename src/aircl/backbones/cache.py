@@ -258,7 +258,7 @@ def _fill(entry: Path, about: About, backbone: Backbone, inputs: Inputs, progres
 
 
 def _mapped(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.float32]]:
-    """Open the file of features to write in, and begin it anew if it is not what it should be."""
+    """Open the file of features to write in, and begin it again if it is not what it should be."""
     try:
         features = np.lib.format.open_memmap(path, mode="r+")
         if features.shape == shape and features.dtype == np.float32:

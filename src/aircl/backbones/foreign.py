@@ -27,7 +27,7 @@ def advising(name: str, library: str, extra: str) -> Iterator[None]:
                 "torchvision --index-url https://download.pytorch.org/whl/cpu"
             )
         elif isinstance(error, ImportError):
-            advice = f"{library} is not whole. Install it anew: pip install --force-reinstall 'aircl[{extra}]'"
+            advice = f"{library} is incomplete. Install it again: pip install --force-reinstall 'aircl[{extra}]'"
         else:
             advice = f"Is the name right, and can {library} reach its models from here? A file of weights does without"
         raise BackboneError(f"backbone {name!r} cannot be made: {reason}. {advice}.") from error

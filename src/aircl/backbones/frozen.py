@@ -60,7 +60,7 @@ class FrozenModule:
             raise ValueError(f"precision={precision!r} is neither of {', '.join(get_args(Precision))}.")
         if precision != self.precision:
             if self.precision != "float32":
-                raise ValueError(f"{self.name} computes in {self.precision} already. Create it anew.")
+                raise ValueError(f"{self.name} computes in {self.precision} already. Create it again.")
             self.precision = "bfloat16"
             self.fingerprint = fingerprint({}, {"of": self.fingerprint, "precision": precision})
         self.device = choose_device(device)

@@ -36,7 +36,7 @@ class WordLlama:
         try:
             self._model = wordllama.WordLlama.load(dim=self.width, cache_dir=folder, disable_download=True)
         except FileNotFoundError as error:
-            raise BackboneError(f"wordllama came without its weights. Install it anew: {error}") from error
+            raise BackboneError(f"wordllama came without its weights. Install it again: {error}") from error
         self.name = name
         self.fingerprint = fingerprint(
             {"embedding": self._model.embedding},

@@ -38,7 +38,7 @@ class Spec:
 
 
 class Listener:
-    """What a run tells whoever watches it; by default, nobody does.
+    """What a run reports while it goes on; by default, nothing listens.
 
     Examples
     --------

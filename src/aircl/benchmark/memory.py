@@ -52,7 +52,7 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def reset_peak_memory() -> None:
-    """Begin to measure anew, where the system can (Linux); elsewhere the peak is that of the process."""
+    """Begin to measure again, where the system can (Linux); elsewhere the peak is that of the process."""
     try:
         _CLEAR.write_text("5")
     except OSError:

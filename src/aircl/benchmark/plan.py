@@ -13,6 +13,7 @@ import numpy as np
 from aircl.backbones import Backbone, BackboneError, create_backbone
 from aircl.benchmark.about import method_options
 from aircl.benchmark.config import Experiment, RunConfig
+from aircl.benchmark.streams import describe_streams, left_out_remarks
 from aircl.data import Dataset, load_dataset
 from aircl.methods import METHODS, IncompatibleError, Setup, create_method
 from aircl.methods.registry import load_methods
@@ -43,6 +44,8 @@ class Task:
     Attributes
     ----------
     dataset, backbone : str
+    stream : str
+        The scenario, with the options that tell it from others of the run; "" for features, which all streams share.
     what : str
         The method, or "features".
     jobs : int
@@ -56,6 +59,7 @@ class Task:
 
     dataset: str
     backbone: str
+    stream: str
     what: str
     jobs: int
     samples: int
@@ -72,7 +76,7 @@ class Plan:
     ----------
     tasks : tuple of Task
     remarks : tuple of str
-        What was assumed, and which methods decline.
+        What was assumed, which classes are left out, and which methods decline.
     network_speed, other_speed : float
         Operations per second of the backbone and of matrix products, measured here and now.
 
@@ -120,16 +124,17 @@ def make_plan(config: RunConfig, *, data: str | None = None) -> Plan:
     tasks: list[Task] = []
     remarks: dict[str, None] = {}
     speed = 0.0
-    for experiment in config.experiments:
-        found, said, measured = _plan_experiment(experiment, data)
-        tasks += [task for task in found if task not in tasks]  # features are extracted once
+    for experiment, stream in zip(config.experiments, config.stream_names(), strict=True):
+        found, said, measured = _plan_experiment(experiment, stream, data)
+        # Features are extracted once.
+        tasks += [task for task in found if task.what != "features" or task not in tasks]
         remarks |= dict.fromkeys(said)
         speed = speed or measured
     other = _product_speed()
     return Plan(tuple(tasks), tuple(remarks), speed or other, other)
 
 
-def _plan_experiment(experiment: Experiment, data: str | None) -> tuple[list[Task], list[str], float]:
+def _plan_experiment(experiment: Experiment, name: str, data: str | None) -> tuple[list[Task], list[str], float]:
     remarks: list[str] = []
     dataset: Dataset | None = None
     try:
@@ -144,14 +149,24 @@ def _plan_experiment(experiment: Experiment, data: str | None) -> tuple[list[Tas
     n_classes = int(labels.max()) + 1
     width, flops, speed, remark = _backbone(experiment, dataset)
     remarks += [remark] if remark else []
-    streams = []
-    for order in experiment.orders:
-        options = {**experiment.options, **({"order": order} if order else {})}
-        domains = None if dataset is None else dataset.train.domains
-        stream = make_stream(experiment.scenario, labels, seed=experiment.seeds[0], domains=domains, **options)
-        streams.append((stream.total, len(stream)))
-    samples, phases = round(np.mean([total for total, _ in streams])), streams[0][1]
-    jobs = len(experiment.orders) * len(experiment.seeds)
+    domains = None if dataset is None else dataset.train.domains
+    streams = {
+        (order, seed): make_stream(
+            experiment.scenario,
+            labels,
+            seed=seed,
+            domains=domains,
+            **{**experiment.options, **({"order": order} if order else {})},
+        )
+        for order in experiment.orders
+        for seed in experiment.seeds
+    }
+    firsts = [streams[order, experiment.seeds[0]] for order in experiment.orders]
+    samples, phases = round(np.mean([stream.total for stream in firsts])), len(firsts[0])
+    jobs = len(streams)
+    if dataset is not None:
+        about = describe_streams(experiment, name, streams, dataset.class_names)
+        remarks += [f"{experiment.dataset}, {name}: {remark}" for remark in left_out_remarks(about["left_out"])]
     tasks = []
     on_images = {
         method: METHODS[method].inputs_for(method_options(experiment, method)) == "images"
@@ -160,7 +175,7 @@ def _plan_experiment(experiment: Experiment, data: str | None) -> tuple[list[Tas
     if not all(on_images.values()):
         n = len(labels) + n_test
         tasks.append(
-            Task(experiment.dataset, experiment.backbone, "features", 1, n, n * flops, 0.0, nbytes=4 * width * n)
+            Task(experiment.dataset, experiment.backbone, "", "features", 1, n, n * flops, 0.0, nbytes=4 * width * n)
         )
     evaluations = phases + (samples // experiment.evaluate_every if experiment.evaluate_every else 0)
     for method in experiment.methods:
@@ -169,7 +184,7 @@ def _plan_experiment(experiment: Experiment, data: str | None) -> tuple[list[Tas
             continue
         counted = _count(experiment, method, on_images[method], samples, phases, evaluations, n_test, n_classes, width)
         network, other = jobs * counted[0] * flops, jobs * counted[1]
-        tasks.append(Task(experiment.dataset, experiment.backbone, method, jobs, samples, network, other))
+        tasks.append(Task(experiment.dataset, experiment.backbone, name, method, jobs, samples, network, other))
     return tasks, remarks, speed
 
 

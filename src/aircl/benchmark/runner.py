@@ -49,7 +49,7 @@ class Runner:
         Who is told what goes on; None: nobody.
     isolate : bool, default=False
         Whether every job has a process of its own, so that its peak memory can be told. It is slower, as each
-        process imports everything anew.
+        process imports everything again.
 
     Examples
     --------

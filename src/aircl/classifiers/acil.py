@@ -24,8 +24,8 @@ class ACILClassifier(AnalyticClassifier):
         Add an intercept and make probabilities reliable, both from the statistics alone; see `AIRClassifier`.
     priors : {None, "equal", "count"} or mapping, default=None
         How often classes are expected among new samples, for scores and probabilities: as the weights imply
-        (their counts), alike, as often as learned, or by label. It may change at any time, without
-        learning or solving anew: ``set_params(priors="count")``.
+        (by count), equally often, as often as learned, or by label. It may change at any time, without
+        learning or solving again: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     ledger : bool, path or list of paths, default=False

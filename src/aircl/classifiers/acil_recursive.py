@@ -144,17 +144,17 @@ class RecursiveRule(Rule):
 
 
 class RecursiveACILClassifier(CalibratedClassifier):
-    """ACIL by recursive least squares: the weights follow every batch, and nothing is ever solved anew.
+    """ACIL by recursive least squares: the weights follow every batch, and nothing is ever solved again.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        The ridge, > 0. The recursion begins with it; `change_gamma` goes over to another one.
+        The ridge, > 0. The recursion begins with it; `change_gamma` changes it.
     expansion : transformer, default=None
         Applied to X first, such as `RandomReLU`.
     calibrate : bool, default=False
         Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
-        published, without it, there are none.
+        published, without it, there are no probabilities.
     ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None

@@ -200,7 +200,7 @@ class AEFOCLClassifier(RidgeClassifier):
         Applied to X first, such as `RandomReLU`; pseudo-features are drawn before it.
     calibrate : bool, default=False
         Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
-        published, without it, there are none.
+        published, without it, there are no probabilities.
     ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int or None, default=None

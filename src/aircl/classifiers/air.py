@@ -16,14 +16,15 @@ class AIRClassifier(AnalyticClassifier):
     Parameters
     ----------
     gamma : float or "auto", default="auto"
-        The ridge, beside class weights of the chosen scale. "auto" takes the least class-wise leave-one-out error over
-        a grid, from the statistics alone. While only `partial_fit` and `predict` alternate, it may lag until the counts
-        have doubled or a class is new; `refresh`, `end_phase`, `merge`, `forget` and `fit` choose anew.
+        The ridge, beside class weights of the chosen scale. "auto" takes the gamma with the least sum of the logarithms
+        of the classes' leave-one-out error and of the odds of a misclassification, from the statistics alone. While
+        only `partial_fit` and `predict` alternate, it is kept until the counts have doubled or there are more than a
+        tenth more classes; `refresh`, `end_phase`, `merge`, `forget` and `fit` choose again.
     weighting : {"inverse", "uniform", "effective"}, float, mapping or callable, default="inverse"
         Weight pi_y of a class of count n_y: 1/n_y (AIR), 1 (ACIL), the inverse effective number of samples,
         n_y**-beta for a float beta, a mapping from label to weight, or a callable from counts to weights.
     scale : {"mean", "none", "balanced"}, default="mean"
-        The mean of pi over the seen classes is 1 (AIR is ACIL on balanced data); as it is (the paper to the letter);
+        The mean of pi over the seen classes is 1 (AIR is ACIL on balanced data); as it is (exactly the paper);
         or sum pi_y n_y = n (scikit-learn's "balanced").
     store : {"per-class", "shared", "pooled"}, default="per-class"
         How second moments are held: exact for every stream; one scatter for all classes in 1/C of the memory; or exact
@@ -33,21 +34,21 @@ class AIRClassifier(AnalyticClassifier):
         features per column, at least 256 and at most 2048, of rows scaled to norm 1 (fewer than 64 columns: as they
         are, with random thresholds), except that 1000 to 4096 columns stay as they are; see `AutoBuffer`.
     calibrate : bool, default=True
-        Add an intercept and make probabilities reliable, both from the statistics alone; see Notes. The paper's AIR to
-        the letter is expansion=RandomReLU(f), calibrate=False.
+        Add an intercept and make probabilities reliable, both from the statistics alone; see Notes. The paper's AIR
+        is expansion=RandomReLU(f), calibrate=False.
     priors : {None, "equal", "count"} or mapping, default=None
-        How often classes are expected among new samples, for scores and probabilities: as the weights imply (alike for
-        inverse weights, by count for uniform ones), alike, as often as learned, or by label. It may change at any time,
-        without learning or solving anew: ``set_params(priors="count")``.
+        How often classes are expected among new samples, for scores and probabilities: as the weights imply
+        (equally often for inverse weights, by count for uniform ones), equally often, as often as learned, or by label.
+        It may change at any time, without learning or solving again: ``set_params(priors="count")``.
     memory_limit : int or str, default=None
         Bytes, or a text such as "4GB", that store="per-class" may take. Not for torch tensors, which have no limit.
     ledger : bool, path or list of paths, default=False
-        Keep a hash of every learned row, under a key: what was learned is not learned again, and what was not is not
-        forgotten. True: the key is drawn, and stays in the model. A path: a file of at least 16 random bytes, which
+        Keep a hash of every learned row, under a key: no row is learned twice, and no row is forgotten that was not
+        learned. True: a random key, which stays in the model. A path: a file of at least 16 random bytes, which
         stays where it is; ledgers of one key can be compared. Several paths: after a merge of models of several keys.
     random_state : int, RandomState instance or None, default=None
-        Seed of an expansion that has none of its own. For expansion="auto" None is the seed 0, so that what was learned
-        apart can be merged.
+        Seed of an expansion that has none of its own. For expansion="auto" None is the seed 0, so that learners
+        can be merged.
     backbone : str or Backbone, default=None
         What makes features of X first: a name of `aircl list backbones`, or any object with the `Backbone` protocol. X
         are then texts (a list, an array, a Series), or images (paths, PIL images, uint8 arrays), in every method.
@@ -72,10 +73,10 @@ class AIRClassifier(AnalyticClassifier):
     the buffer gives the features a common direction.
 
     With calibrate=True, scores of new samples are simulated from the statistics, and an intercept and a temperature are
-    chosen by their log-loss, every class weighing what it weighs in the regression. `predict_proba` is then what the
-    simulation makes it, and `expected_accuracy` tells how often it was right. It assumes that new samples of a class
+    chosen by their log-loss, every class with its weight in the regression. `predict_proba` uses both, and
+    `expected_accuracy` says how often the simulated answers are right. It assumes that new samples of a class
     are distributed as those learned, independent of each other. Order, splits, merging and saving change nothing beyond
-    rounding; `set_params(calibrate=...)` needs no learning anew. Cost: see `aircl.engine.calibration`.
+    rounding; `set_params(calibrate=...)` needs no learning again. Cost: see `aircl.engine.calibration`.
 
     X may be a torch tensor: then everything is computed on its device, and scores, probabilities, `coef_`,
     `class_count_`, `class_weight_` and predictions (unless labels are strings) are tensors there. A learner holds one
@@ -88,8 +89,8 @@ class AIRClassifier(AnalyticClassifier):
 
     Examples
     --------
-    Digits 0 and 1 have 80 samples each, 8 and 9 only 5; they arrive in batches, whole classes at a time. What is at
-    least 90 % sure is nearly always right:
+    Digits 0 and 1 have 80 samples each, 8 and 9 only 5; they arrive in batches, whole classes at a time. Answers
+    that are at least 90 % sure are nearly always right:
 
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits

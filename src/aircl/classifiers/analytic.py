@@ -97,7 +97,7 @@ class AnalyticClassifier(RidgeClassifier):
 
     @property
     def gamma_path_(self) -> GammaPath:
-        """The grid of gammas and the criterion on it, for gamma='auto'."""
+        """The gammas that were tried and the criterion at each, for gamma='auto'."""
         path: GammaPath | None = self._solution("gamma_path_").path
         if path is None:
             raise AttributeError(f"gamma_path_ exists only for gamma='auto', not for gamma={self.gamma!r}.")
@@ -138,11 +138,11 @@ class AnalyticClassifier(RidgeClassifier):
         return True  # without calibration they rank classes: the temperature is the leave-one-out error per output
 
     def novelty(self, X: Any) -> Array:
-        """Return how unlike anything learned every row is: the share of new samples that would be at least as unlike.
+        """Return for every row the share of new samples that would differ at least as much from what was learned.
 
-        Near 0, a row is of none of the learned classes, or unlike its class in a way that nothing told. Of new samples
-        of the learned classes, about a share of a has a novelty below a. How far rows are is a relative Mahalanobis
-        distance, and what new samples would have is simulated, both from the statistics alone; see
+        Near 0, a row is of none of the learned classes, or differs from its class in a way that was not seen. Of new
+        samples of the learned classes, about a share of a has a novelty below a. The distance is a relative Mahalanobis
+        distance; that of new samples is simulated; both need the statistics alone, see
         `aircl.engine.novelty`. It does not depend on gamma, and needs no calibrate=True; classes weigh as in `priors`.
 
         Parameters
@@ -176,7 +176,7 @@ class AnalyticClassifier(RidgeClassifier):
         return current.novelty(X, (current.solution if kept.problem is None else kept).novelty)
 
     def decide(self, X: Any, *, confidence: float | None = 0.9, novelty: float | None = 0.01) -> Decisions:
-        """Return labels, but no answer for rows that are too doubtful, or unlike anything learned.
+        """Return labels, but no answer for rows that are too uncertain, or too different from everything learned.
 
         Parameters
         ----------

@@ -14,19 +14,19 @@ DOUBTFUL, UNKNOWN = "doubtful", "unknown"
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What a classifier says of some rows, and of which it says nothing.
+    """The answers of a classifier to some rows, with the reason where there is none.
 
     Attributes
     ----------
     labels : masked array of shape (n_samples,)
         The predicted labels; masked where there is no answer. Labels of any type stay what they are, and `filled` puts
-        a label of your own in the place of those that are withheld.
+        a label of your own in their place.
     probability : array of shape (n_samples,)
         Of the predicted label, also where it is withheld.
     novelty : array of shape (n_samples,) or None
         As `novelty` returns it. None if it was not asked for.
     reason : array of shape (n_samples,), str
-        "unknown": too unlike anything learned; "doubtful": no class is probable enough; "" for an answer.
+        "unknown": too different from everything learned; "doubtful": no class is probable enough; "" for an answer.
 
     Examples
     --------

@@ -122,7 +122,7 @@ class DSALClassifier(RidgeClassifier):
         Width f of the random projection.
     calibrate : bool, default=False
         Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
-        published, without it, there are none.
+        published, without it, there are no probabilities.
     ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None
@@ -142,7 +142,7 @@ class DSALClassifier(RidgeClassifier):
     -----
     The residual is taken phase by phase, at `end_phase`, and counts for the classes that are new in the phase; the open
     phase is in every prediction. Learning n rows costs O(4 n f^2): the second moments of both streams and between them,
-    so that no row of the phase is kept. What comes of it depends on the phases: no merging, no forgetting.
+    so that no row of the phase is kept. The result depends on the phases, so learners cannot merge or forget.
 
     References
     ----------

@@ -141,12 +141,12 @@ def news(now: Ledger, naming: Naming, shown: Shown) -> tuple[Array, Array]:
         other = f" {changed.sum()} of them had other content, another label or weight." if changed.any() else ""
         raise LedgerError(
             f'{_of(known)} learned already: {name_rows(known, ids)}.{other} on_duplicate="skip" leaves out what was '
-            'learned; "replace" learns the new row of an id in the place of the old one.'
+            'learned; "replace" learns the new row of an id in place of the old one.'
         )
     if naming.on_duplicate == "skip" and changed.any():
         raise LedgerError(
             f"{_of(changed)} learned with other content, another label or weight: {name_rows(changed, ids)}. "
-            'on_duplicate="skip" leaves out only what is the same; "replace" learns new rows in the place of old ones.'
+            'on_duplicate="skip" leaves out only what is the same; "replace" learns new rows in place of old ones.'
         )
     # Of one call, all rows of an id are the same, also those of earlier batches.
     torn = _differ(shown) | (now.count(shown) > 0) & ~is_now & ~changed

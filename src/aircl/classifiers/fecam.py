@@ -173,7 +173,7 @@ def _deviations(variances: Array) -> Array:
 
 @dataclass(frozen=True)
 class MahalanobisSolution(Solution):
-    """One distance a class, by slot."""
+    """One distance per class, by slot."""
 
     distances: list[Distance]
     shrinkage: float
@@ -197,10 +197,10 @@ class FeCAMClassifier(StreamClassifier):
     ----------
     shrinkage : float or "auto", default="auto"
         alpha, how much of the mean variance and the mean covariance of a class is added to its covariance, >= 0.
-        Published are 1 for many samples a class, 10 to 100 for few. "auto" is f/5 times the mean of 1/n_y over the
+        Published are 1 for many samples per class, 10 to 100 for few. "auto" is f/5 times the mean of 1/n_y over the
         classes (f features, n_y samples), at least 1 and at most 100.
     rounds : int, default=2
-        How often the covariance is shrunk; twice in the published code, which makes 3 of an alpha of 1.
+        How often the covariance is shrunk; twice in the published code, where an alpha of 1 has the effect of 3.
     normalize : bool, default=True
         Bring features and class means to length 1 before their distance is taken, as published.
     power : float, default=0.5
@@ -226,9 +226,9 @@ class FeCAMClassifier(StreamClassifier):
     Notes
     -----
     Statistics are those of store="per-class", so it merges and forgets. Learning n rows costs O(n f^2). A prediction
-    costs O(n_y f) a class for classes of few samples, O(f^2) beyond: hundreds of times that of a linear classifier.
+    costs O(n_y f) per class for classes of few samples, O(f^2) beyond: hundreds of times that of a linear classifier.
     A class without scatter, such as one of one sample, is round: its covariance is the unit matrix. `shrinkage`,
-    `rounds` and `normalize` may be changed at any time, without learning anything anew. Models that were saved before
+    `rounds` and `normalize` may be changed at any time, without learning anything again. Models that were saved before
     there were `rounds` and `normalize` go on without them. There are no probabilities: distances are not linear in x,
     so that scores of new samples cannot be simulated as `aircl.engine.calibration` does.
 

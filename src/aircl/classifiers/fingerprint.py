@@ -1,4 +1,4 @@
-"""What statistics are of: unlike does not merge with unlike, and nothing is counted twice."""
+"""What statistics were made of: only what fits is merged, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _expansion_difference(mine: Any, yours: Any, same_features: bool) -> str:
     different = [f"{name} {one} against {other}" for name, one, other in pairs if one != other]
     if not different and not same_features:
         return ""
-    return f"expansion: {', '.join(different) or 'drawn anew on each side. Give both the same random_state'}"
+    return f"expansion: {', '.join(different) or 'drawn separately on each side. Give both the same random_state'}"
 
 
 def _backbone_difference(mine: dict[str, str] | None, yours: dict[str, str] | None) -> str:

@@ -13,7 +13,7 @@ from aircl.engine.backend import Array
 
 
 class LinearClassifier(StreamClassifier):
-    """A classifier of a stream with one weight vector a class."""
+    """A classifier of a stream with one weight vector per class."""
 
     @property
     def coef_(self) -> Array:

@@ -1,4 +1,4 @@
-"""NCM: the class whose mean points the same way."""
+"""NCM: the class whose mean has the largest cosine with a row."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class NCMClassifier(StreamClassifier):
     -----
     Learning n rows costs O(n f), memory is C f numbers, and any stream gives the same means: it merges, and it forgets
     rows and classes. There are no probabilities: cosines are not linear in x, and the means alone do not tell how
-    samples scatter. Every class has equal weight whatever its count, but all have the same round shape.
+    samples scatter. Every class has equal weight whatever its count, but all have the same spherical shape.
 
     References
     ----------

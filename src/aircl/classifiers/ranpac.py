@@ -47,7 +47,7 @@ class HoldingOut(PhaseStatistics):
     chosen: float | None = field(default=None, kw_only=True)
 
     def closed_phase(self, pi: Array) -> Self:
-        """Choose the ridge anew, and add the open phase to the closed ones."""
+        """Choose the ridge again, and add the open phase to the closed ones."""
         return dataclasses.replace(super().closed_phase(pi), chosen=self.choose() or self.chosen)
 
     def choose(self) -> float | None:
@@ -118,13 +118,13 @@ class RanPACClassifier(RidgeClassifier):
     ----------
     gamma : float or "held-out", default="held-out"
         The ridge (lambda in the paper). "held-out" takes the power of ten from 1e-8 to 1e8 with the least squared error
-        on every fifth row of each class of the phase, when the phase ends; the first phase is looked at while it is
-        open, too. A phase with fewer than 20 such rows leaves the ridge as it was.
+        on every fifth row of each class of the phase, when the phase ends, and in the first phase also before its
+        end. After a phase with fewer than 20 such rows the ridge stays as it was.
     n_components : int or None, default=10000
         Width f of the random layer; None: X is the features.
     calibrate : bool, default=False
         Add an intercept, and make probabilities reliable, both from the statistics alone: see `AIRClassifier`. As
-        published, without it, there are none.
+        published, without it, there are no probabilities.
     ledger : bool, path or list of paths, default=False
         Keep a hash of every learned row; see `AIRClassifier`.
     random_state : int, RandomState instance or None, default=None

@@ -182,7 +182,7 @@ class Snapshot:
         return self._with_unseen(list(self._probabilities(X, self._backend.log_softmax)), X, -np.inf)
 
     def novelty(self, X: Any, model: Novelty | None = None) -> Array:
-        """Return how unlike anything learned every row is, as the classifier's `novelty` does.
+        """Return for every row the share of new samples that would differ as much, as the classifier's `novelty` does.
 
         Parameters
         ----------

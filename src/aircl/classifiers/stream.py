@@ -144,7 +144,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             What rows are known by in the ledger: texts or whole numbers. None: their contents, labels and weights.
         on_duplicate : {"error", "skip", "replace"}, default="error"
             What to do with rows that the ledger has from earlier calls. "skip" leaves them out. "replace" learns the
-            new row of an id in the place of the old one, which has to be shown in `replaced`. Equal rows within a call
+            new row of an id in place of the old one, which has to be given in `replaced`. Equal rows within a call
             are learned as often as they come.
         replaced : mapping, default=None
             The old rows, as they were learned: "X", "y" and "ids", and "sample_weight" if they had some. Those of other
@@ -158,7 +158,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def end_phase(self) -> Self:
-        """Close the current phase: seal what waits, fold it (store='pooled'), choose gamma anew.
+        """Close the current phase: add the rows that wait, fold it (store='pooled'), choose gamma again.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def refresh(self) -> Self:
-        """Choose gamma anew and solve now rather than at the next prediction.
+        """Choose gamma again and solve now rather than at the next prediction.
 
         Returns
         -------
@@ -206,10 +206,11 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Unlearn exactly: afterwards it is as if the rows, or the classes, had never been seen.
 
-        With a ledger, rows that were never learned, not as they are shown or not as often are refused. Without one,
-        only what is impossible is: rows of a class that was never learned, more weight than a class has, all the weight
-        of a class by other rows than its own, and rows without which what is left would not be a sum of squares (of
-        their class, with store='shared' of all classes together). A row that passes is subtracted, learned or not.
+        With a ledger, rows that were never learned, not as they are given or not as often are refused. Without one,
+        only what is impossible is refused: rows of a class that was never learned, more weight than a class has, all
+        the weight of a class by other rows than its own, and rows after whose removal the second moments would not be a
+        sum of squares (of their class, with store='shared' of all classes together). All other rows are subtracted,
+        whether they were learned or not.
 
         Parameters
         ----------
@@ -220,7 +221,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
             Labels to forget whole (store='per-class'), instead of X and y.
         sample_weight : array-like of shape (n_samples,), default=None
         ids : array-like of shape (n_samples,), default=None
-            What the rows were learned as, if they had ids.
+            The ids that the rows were learned with, if they had some.
 
         Returns
         -------
@@ -315,7 +316,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
     def snapshot(self) -> Snapshot:
         """Return an immutable predictor of the last solution; it solves only if there is none by these parameters.
 
-        What was learned since that solution is not in it: `refresh` solves anew.
+        What was learned since that solution is not in it: `refresh` solves again.
 
         Returns
         -------
@@ -371,7 +372,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            One column a class; -inf for classes not seen yet. For two classes, the second's minus the first's.
+            One column per class; -inf for classes not seen yet. For two classes, the second's minus the first's.
         """
         return self._query(X).decision_function(X)
 

@@ -40,7 +40,7 @@ def check_method(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Try out on real digits whether a method keeps the contract of the benchmark.
+    """Check on real digits whether a method fulfils the contract of the benchmark.
 
     Exit code 0 if every check passes or does not apply, 1 if one fails.
     """

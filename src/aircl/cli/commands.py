@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Have something in the place of closed streams: else the next file that is opened would be taken for one."""
+    """Have something in place of closed streams: else the next file that is opened would be taken for one."""
     if sys.stdout is None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 1)  # writing to it fails, as it should
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 (for the rest of the process)

@@ -130,7 +130,7 @@ class Reading:
         ----------
         use : callable
         size : int
-            Rows a batch, at most.
+            Rows per batch, at most.
         kind : {"integers", "strings", "booleans"} or None
             What labels are read as.
         show : bool, default=True
@@ -180,7 +180,7 @@ class Reading:
 
     @property
     def rate(self) -> str:
-        """Rows a second, as people read it."""
+        """Rows per second, as people read it."""
         return f"{self.rows / self._fed:,.0f} rows/s" if self.rows else "0 rows/s"
 
     def finish(self, did: str, result: str) -> None:

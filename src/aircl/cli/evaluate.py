@@ -81,7 +81,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: accuracy, class-balanced accuracy, and the recall of every class.
 
-    Beside what was measured stands what a calibrated model expects of new rows, from its statistics alone.
+    A calibrated model also shows what it expects on new rows, from its statistics alone.
     """
     import numpy as np
 

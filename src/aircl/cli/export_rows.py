@@ -25,7 +25,7 @@ def export_rows(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write all rows of runs, one a measured value, as one table for pandas, R or a spreadsheet."""
+    """Write all rows of runs, one per measured value, as one table for pandas, R or a spreadsheet."""
     from aircl.benchmark.results import Row, RunDirectory
 
     header = [field.name for field in fields(Row)]

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def features(
     dataset: Annotated[
         str | None,
-        typer.Argument(metavar="[DATASET]", help="A name of `aircl list datasets`; else what there is in --data."),
+        typer.Argument(
+            metavar="[DATASET]", help="A name of `aircl list datasets`; without one, every dataset in --data."
+        ),
     ] = None,
     data: DataDirectory = None,
     backbone: Annotated[
@@ -55,7 +57,7 @@ def features(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Extract the features of a dataset once, and keep them. Killed half-way, it goes on where it was."""
+    """Extract the features of a dataset once, and keep them. If it is killed, the next call continues."""
     if output is not None:
         check_output(output)
         if output.suffix.lower() not in _WRITERS:

@@ -92,7 +92,8 @@ def learn(
     ] = None,
     device: Device = None,
     method: Annotated[
-        Method | None, typer.Option(help="AIR weighs classes alike, ACIL samples.", show_default="air")
+        Method | None,
+        typer.Option(help="AIR: equal weight for every class; ACIL: for every sample.", show_default="air"),
     ] = None,
     store: Annotated[
         Store | None,
@@ -122,7 +123,7 @@ def learn(
         str | None,
         typer.Option(
             metavar="auto|none|N",
-            help="Expand the features to N random ReLU features; auto: as many as their width calls for.",
+            help="Expand the features to N random ReLU features; auto: chosen by their number.",
             show_default="auto",
         ),
     ] = None,
@@ -156,7 +157,7 @@ def learn(
     ] = None,
     append: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Go on with a saved model; it stays as it is unless -o names it."),
+        typer.Option(metavar="MODEL", help="Continue a saved model; it stays as it is unless -o names it."),
     ] = None,
     engine: Annotated[
         Engine | None, typer.Option(help="Learn by several processes, file by file.", show_default="this process")
@@ -168,7 +169,7 @@ def learn(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes of the engine.", show_default="one a core")
+        int | None, typer.Option(metavar="N", min=1, help="Processes of the engine.", show_default="one per core")
     ] = None,
     parts: Annotated[
         int | None,

@@ -22,7 +22,7 @@ OnDuplicate = Annotated[
     typer.Option(
         "--on-duplicate",
         help="Rows that the ledger has already: refuse them, leave them out, or learn the new row of an id in the "
-        "place of the old one, which --replaced has to show.",
+        "place of the old one, which --replaced has to contain.",
         show_default="error",
     ),
 ]
@@ -33,7 +33,7 @@ LedgerKey = Annotated[
         metavar="FILE",
         help="The key of the ledger, at least 16 random bytes, which stays out of the model; after a merge of models "
         "of two keys, both.",
-        show_default="drawn, and in the model",
+        show_default="random, kept in the model",
     ),
 ]
 

@@ -52,7 +52,7 @@ def find_entries(what: What, data: str | None) -> list[Any]:
 
 
 def show(entries: list[dict[str, Any]]) -> None:
-    """Print entries as a table, one a row."""
+    """Print entries as a table, one per row."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -165,7 +165,7 @@ def chosen_gamma(model: AnalyticClassifier) -> float | None:
 
 
 def write_model(model: AnalyticClassifier, path: Path) -> None:
-    """Write a model atomically, its gamma chosen, so that whoever loads it need not choose again."""
+    """Write a model atomically, its gamma chosen, so that it is not chosen again when the file is loaded."""
     if model.__sklearn_is_fitted__() and getattr(model, "gamma", None) == "auto":
         model.refresh()
     model.save(path)

@@ -61,7 +61,7 @@ PriorsOption = Annotated[
     typer.Option(
         "--priors",
         metavar="equal|count|FILE",
-        help="How often classes are expected among new rows: alike, as often as learned, or a .json of numbers.",
+        help="How often classes are expected among new rows: equally, as often as learned, or a .json file of numbers.",
         show_default="as the model says",
     ),
 ]

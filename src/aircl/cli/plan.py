@@ -31,14 +31,14 @@ def show_plan(plan: Plan, json: bool) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("dataset", "backbone", "what"):
+    for name in ("dataset", "backbone", "stream", "what"):
         table.add_column(name)
     for name in ("jobs", "samples", "TFLOP", "on disk", "time"):
         table.add_column(name, justify="right")
     for task, s in zip(plan.tasks, seconds, strict=True):
         flops = (task.network_flops + task.other_flops) / 1e12
         size = size_of(task.nbytes) if task.nbytes else ""
-        names = (Text(name) for name in (task.dataset, task.backbone, task.what))
+        names = (Text(name) for name in (task.dataset, task.backbone, task.stream, task.what))
         table.add_row(*names, str(task.jobs), f"{task.samples:,}", f"{flops:,.1f}", size, as_time(s))
     print_rich(table)
     jobs = sum(task.jobs for task in plan.tasks if task.what != "features")

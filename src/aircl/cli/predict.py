@@ -1,4 +1,4 @@
-"""`aircl predict`: one label a row."""
+"""`aircl predict`: one label per row."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def predict(
     image: Image = None,
     id_: Id = None,
     device: Device = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, one column a class.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, one column per class.")] = False,
     confidence: Annotated[
         float | None,
         typer.Option(metavar="P", min=0.0, max=1.0, help="No answer where no label is as probable as P."),
@@ -67,7 +67,10 @@ def predict(
     novelty: Annotated[
         float | None,
         typer.Option(
-            metavar="A", min=0.0, max=1.0, help="No answer for rows more unlike what was learned than a share A of it."
+            metavar="A",
+            min=0.0,
+            max=1.0,
+            help="No answer for rows that differ more from what was learned than all but a share A of new rows.",
         ),
     ] = None,
     top: Annotated[int | None, typer.Option(metavar="K", min=1, help="The K most probable labels.")] = None,
@@ -80,7 +83,7 @@ def predict(
         bool,
         typer.Option(
             "--raw",
-            help="Labels as they are; without it, control characters are spelt out on stdout, and csv cells that begin "
+            help="Labels as they are; without it, control characters are escaped on stdout, and csv cells that begin "
             "with = + - @ get a ' in front, as a spreadsheet would run them.",
         ),
     ] = False,
@@ -88,7 +91,7 @@ def predict(
         str | None, typer.Option(metavar="URL", help="Ask a service, see `aircl serve`, instead of a model file.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(metavar="TOKEN", envvar="AIRCL_TOKEN", help="With --server: who asks.")
+        str | None, typer.Option(metavar="TOKEN", envvar="AIRCL_TOKEN", help="With --server: the token.")
     ] = None,
     batch: BatchRows = BATCH_ROWS,
     quiet: Quiet = False,

@@ -65,7 +65,7 @@ def report(
     more: Annotated[bool, typer.Option("--more", help="Print transfer and calibration too.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a page with the tables and figures of a run, and print the tables; several runs stand side by side."""
+    """Write a page with the tables and figures of a run, and print the tables; several runs are shown side by side."""
     if output is not None:
         if output.suffix.lower() not in (".html", ".htm"):
             raise typer.BadParameter(f"{output} should end in .html.", param_hint="--output")
@@ -142,7 +142,7 @@ def print_changes(changes: Sequence[Change]) -> None:
             texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
             cells = (method, run, *(texts.get(metric, "-") for metric in metrics))
             table.add_row(*(Text(visible(cell)) for cell in cells))
-        parts += [Text(visible(f"{experiment.title}: against the first run"), style="bold"), table]
+        parts += [Text(visible(f"{experiment.title}: against the first run that has the method"), style="bold"), table]
     if parts:
         print_rich(Group(*parts))
 

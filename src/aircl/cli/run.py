@@ -82,7 +82,7 @@ def run(
         int | None, typer.Option(metavar="N", min=0, help="Samples between evaluations, for A_auc; 0: none.")
     ] = None,
     resample: Annotated[
-        bool, typer.Option("--resample", help="long-tail: every seed draws anew which samples a class keeps.")
+        bool, typer.Option("--resample", help="long-tail: every seed draws again which samples a class keeps.")
     ] = False,
     isolate: Annotated[
         bool, typer.Option("--isolate", help="Every job in a process of its own, to tell its peak memory; slower.")

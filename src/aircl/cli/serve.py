@@ -18,7 +18,7 @@ TokenFile = Annotated[
     typer.Option(
         "--tokens",
         metavar="FILE",
-        help="Who may do what: names, scopes and hashes that `aircl token` writes.",
+        help="The tokens: names, scopes and hashes, as `aircl token` writes them.",
         show_default="tokens.json in DIR",
     ),
 ]
@@ -52,9 +52,9 @@ def serve(
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="0: one that is free.")] = 8000,
     tokens: TokenFile = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Only answer, beside the process that learns.")
+        bool, typer.Option("--read-only", help="Only predict, beside the process that learns.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="With --read-only: take up new versions.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="With --read-only: load new versions.")] = False,
     no_journal: Annotated[
         bool, typer.Option("--no-journal", help="Write no rows to the disk: answers wait for a checkpoint.")
     ] = False,
@@ -78,7 +78,7 @@ def serve(
     ] = 50_000_000,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged to stderr, as JSON lines.")] = "info",
 ) -> None:
-    """Serve a model that goes on learning. What it has answered for survives a kill of the process.
+    """Serve a model that goes on learning. A confirmed change is not lost if the process is killed.
 
     The address is printed on stdout once it listens. GET /docs shows the routes.
     """
@@ -89,9 +89,7 @@ def serve(
             "it writes rows: leave --no-journal, --read-only and --drop-rows away.", param_hint="--keep-rows"
         )
     if keep_rows is not None and keep_rows.resolve().is_relative_to(directory.resolve()):
-        raise typer.BadParameter(
-            "whoever copies DIR must not have the key too: keep it elsewhere.", param_hint="--keep-rows"
-        )
+        raise typer.BadParameter("a copy of DIR must not contain the key: keep it elsewhere.", param_hint="--keep-rows")
     ledger = ledger or (init and model is None and keep_rows is not None)  # rows are kept by their ids
     settings = {"store": store, "backbone": backbone, "ledger": ledger or None}
     settings = {name: value for name, value in settings.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A model that a service holds, in the place of a file."""
+"""A model that a service holds, in place of a file."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def show(
         int | None, typer.Option(metavar="N", min=1, help=".. of N training samples each, in class order.")
     ] = None,
     domains: Annotated[
-        int | None, typer.Option(metavar="D", min=1, help=".. dealt in turn to D domains (domain-incremental).")
+        int | None, typer.Option(metavar="D", min=1, help=".. distributed in turn over D domains (domain-incremental).")
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="A column of the paper's tables, such as table2-cifar100.")
@@ -85,7 +85,10 @@ def show(
     ratio: Annotated[
         float | None,
         typer.Option(
-            metavar="R", parser=as_fraction, help="long-tail: rarest to most frequent class.", show_default="1/500"
+            metavar="R",
+            parser=as_fraction,
+            help="long-tail: samples of the rarest class over those of the most frequent.",
+            show_default="1/500",
         ),
     ] = None,
     disjoint: Annotated[
@@ -96,12 +99,16 @@ def show(
     ] = None,
     blurry: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="blurry: share of the samples that stray.", show_default="0.1; paper: 0.5"),
+        typer.Option(
+            metavar="SHARE",
+            help="blurry: share of the samples that appear in other phases.",
+            show_default="0.1; paper: 0.5",
+        ),
     ] = None,
     faithful: Annotated[
         bool | None,
         typer.Option(
-            "--faithful/--no-faithful", help="si-blurry: the public code to the letter (torch).", show_default="no"
+            "--faithful/--no-faithful", help="si-blurry: exactly the public code (needs torch).", show_default="no"
         ),
     ] = None,
     resample: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,7 +60,7 @@ def tune(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is touched."""
+    """Choose options of methods on a fifth of the TRAINING samples, held out for it; no test sample is used."""
     from aircl.benchmark.config import Experiment, RunConfig
     from aircl.benchmark.contract import load_method_file
     from aircl.benchmark.results import RunDirectory
@@ -79,8 +80,8 @@ def tune(
     check_output(output, module or [])
     ranges = parse_ranges(range_ or [])
     names = expand_methods(name.strip() for name in methods.split(",") if name.strip())
-    if strangers := [method for method in ranges if method not in names]:
-        raise typer.BadParameter(f"{strangers[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
+    if unknown := [method for method in ranges if method not in names]:
+        raise typer.BadParameter(f"{unknown[0]} is not among the methods, {', '.join(names)}.", param_hint="--range")
     name, options = parse_stream(scenario)
     order = options.pop("order", "")
     experiment = Experiment(
@@ -105,7 +106,8 @@ def tune(
     if json:
         print_json({"file": str(output), "methods": [asdict(one) for one in found]})
     elif not quiet:
-        say(f"Run it: aircl run {output}")
+        own = (f"--module {shlex.quote(str(path))}" for path in module or [])
+        say(f"Run it: {' '.join(['aircl run', shlex.quote(str(output)), *own])}")
 
 
 def parse_ranges(texts: list[str]) -> dict[str, dict[str, Range]]:

@@ -1,4 +1,4 @@
-"""Where samples come from, one source a file; `load_dataset` finds them by name."""
+"""Where samples come from, one file per source; `load_dataset` finds them by name."""
 
 from aircl.data import (  # noqa: F401 (importing a source files it under its name)
     cifar100,

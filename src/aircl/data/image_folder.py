@@ -1,4 +1,4 @@
-"""Images in folders, one folder a class."""
+"""Images in folders, one folder per class."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def list_images(folder: Path, classes: Sequence[str]) -> tuple[list[str], Labels
     ----------
     folder : Path
     classes : sequence of str
-        Folders in it, one a class; one that is not there has no images.
+        Folders in it, one per class; one that is not there has no images.
 
     Returns
     -------

@@ -43,7 +43,7 @@ def fit_dask(
         Read by the workers: files must be where they can see them. Arrays are sent along, which a few can be.
     workers : Client, str, int or None
         A Dask client, the address of a scheduler such as "tcp://10.0.0.1:8786", or the number of processes of a cluster
-        that is started on this machine for the time of the fit. None: one process a core.
+        that is started on this machine for the time of the fit. None: one process per core.
     parts : int or None
         Into how many runs of consecutive shards the work is divided. The bits of the result depend on this, not
         on the workers or on who is ready first, as long as none is so short of memory that it puts class matrices on
@@ -112,7 +112,7 @@ def _connected(workers: int | str | Client | None) -> Iterator[Client]:
             yield client
     else:
         if workers is not None and workers < 1:
-            raise ValueError(f"workers={workers} is not possible. Give a number of processes, or None for one a core.")
+            raise ValueError(f"workers={workers} is not possible. Give a number, or None for one process per core.")
         with (
             LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=workers,

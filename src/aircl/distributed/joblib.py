@@ -46,7 +46,7 @@ def fit_joblib(
     shards : iterable of Shard, (X, y), (X, y, sample_weight), with ids, or callable() -> iterable of such tuples
         Read by the workers.
     workers : int or None
-        How many processes, each with one BLAS thread; 1: this one. None: one a core.
+        How many processes, each with one BLAS thread; 1: this one. None: one per core.
     parts : int or None
         Into how many runs of consecutive shards the work is divided. The bits of the result depend on this, not
         on the workers or on who is ready first, as long as none is so short of memory that it puts class matrices on
@@ -92,7 +92,7 @@ def fit_joblib(
     plan = Plan.make(classifier, shards, parts, batch_size, known)
     workers = joblib.cpu_count() if workers is None else workers
     if workers < 1:
-        raise ValueError(f"workers={workers} is not possible. Give a number of processes, or None for one a core.")
+        raise ValueError(f"workers={workers} is not possible. Give a number, or None for one process per core.")
     with Scratch() as scratch:
         graph = _Graph(plan, scratch, progress)
         _run(graph, plan, workers)

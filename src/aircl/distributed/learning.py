@@ -99,7 +99,7 @@ class Known:
 
     @property
     def since(self) -> Ledger:
-        """The ledger that rows are looked up in: all shards are one call, whoever learns them."""
+        """The ledger that rows are looked up in: all shards are one call, whichever worker learns them."""
         return Ledger(by_id=False, books=()) if self.ledger is None else self.ledger
 
 

@@ -59,7 +59,7 @@ class Shard:
             if not isinstance(rows, tuple) or not 2 <= len(rows) <= 5:
                 raise ValueError(
                     f"{self.name or self.id} gave a {type(rows).__name__} where (X, y), (X, y, sample_weight) or "
-                    "(X, y, sample_weight, ids) is expected. Yield tuples, one a batch."
+                    "(X, y, sample_weight, ids) is expected. Yield tuples, one per batch."
                 )
             yield (*rows, *[None] * (5 - len(rows)))
 

@@ -73,7 +73,7 @@ def fit_torch(
     Notes
     -----
     A rank holds its own statistics and one class matrix of another's. torch.distributed does not survive the loss of a
-    rank; ``torchrun --max-restarts`` begins anew, and nothing is counted twice.
+    rank; ``torchrun --max-restarts`` begins again, and nothing is counted twice.
 
     Examples
     --------

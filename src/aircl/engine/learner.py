@@ -19,7 +19,7 @@ from aircl.engine.statistics import Statistics
 
 
 class Rule:
-    """How a state becomes a solution: parameters that may change without learning anything anew. Rules compare.
+    """How a state becomes a solution: parameters that may change without learning anything again. Rules compare.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from aircl.engine.space import Space, StoreError
 
 # Rows that come after a matrix was packed stay rows until there are so many: adding them to the matrix costs a pass
 # over all of it, however few they are, while a sum over classes takes the rows of many classes in one product. To a
-# matrix in a file, which is written anew, more of them: a share of the features.
+# matrix in a file, which is written again, more of them: a share of the features.
 LATE_ROWS, LATE_SHARE_ON_DISK = 96, 1 / 8
 
 

@@ -109,7 +109,7 @@ def weighted_within_class_covariance(G: Array, sums: Array, pi: Array, count: Ar
     """
     backend, free = backend_of(G), np.maximum(count - 1.0, 0.0)
     S = backend.copy(G)
-    if (degrees_of_freedom := float(pi @ free)) == 0.0:  # one sample a class: no scatter
+    if (degrees_of_freedom := float(pi @ free)) == 0.0:  # one sample per class: no scatter
         S *= 0.0
         return S
     backend.add_gram(S, sums * backend.column(np.sqrt(pi / count), sums), alpha=-1.0)

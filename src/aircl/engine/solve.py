@@ -23,7 +23,7 @@ def solve_ridge(G: Array, B: Array, gamma: float) -> Array:
     G : array of shape (f, f)
         The weighted sum of second moments, lower triangle. It is not changed.
     B : array of shape (f, C)
-        The weighted class sums, one column a class.
+        The weighted class sums, one column per class.
     gamma : float
         The ridge, >= 0.
 

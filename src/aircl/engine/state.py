@@ -1,7 +1,7 @@
 """The state of a learner: labels and statistics at one moment, as a value.
 
 Every change makes another state, and a learner has changed when its `state` is another. So whatever is raised,
-wherever, a learner is as before or as after, and whoever reads a state reads one moment.
+wherever, a learner is as before or as after, and a state that is read is that of one moment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class State:
     version : int
         One more after every change.
     epoch : int
-        One more whenever gamma is to be chosen anew.
+        One more whenever gamma is to be chosen again.
     ledger : Ledger or None
         Which rows were learned, where that is noted.
 
@@ -98,7 +98,7 @@ class State:
         return self.statistics.nbytes + self.waiting.nbytes + batch + (0 if ledger is None else ledger.nbytes)
 
     def changed(self, *, new_gamma: bool = True, **parts: Any) -> State:
-        """Return the state with some of its attributes changed; `new_gamma`: for which gamma is to be chosen anew."""
+        """Return the state with some of its attributes changed; `new_gamma`: for which gamma is to be chosen again."""
         return replace(self, version=self.version + 1, epoch=self.epoch + new_gamma, **parts)
 
     # -- rows on their way --

@@ -2,7 +2,7 @@
 
 Per class y the paper accumulates n_y (count), s_y (sum of x) and A_y (sum of x'x). Classes are numbered by slots 0, 1,
 .. in the order they arrive. Nothing here changes in place: every operation returns new statistics that share with the
-old what is the same, so whoever holds the old ones still has them whole.
+old what is the same, so the old ones stay valid.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ numbers. A packed matrix has the same layout as in NumPy, so files are the same 
 """
 
 # mypy: disable-error-code="override, misc"
-# tensors in the place of arrays, and a device that is not the same for all
+# tensors in place of arrays, and a device that is not the same for all
 
 from __future__ import annotations
 

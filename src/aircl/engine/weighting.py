@@ -87,7 +87,7 @@ def scale_factor(scale: str, pi: Array, count: Array) -> float:
         return float(1.0 / pi.mean())
     if scale == "balanced":  # sum of pi_y n_y is n, as scikit-learn's class_weight="balanced"
         return float(count.sum() / (pi @ count))
-    return 1.0  # the paper to the letter
+    return 1.0  # exactly the paper
 
 
 def depends_on_own_count_only(weighting: Weighting, count: Array, labels: Array) -> bool:

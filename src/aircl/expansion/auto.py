@@ -28,7 +28,7 @@ HASHES = 16
 
 
 class AutoBuffer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Expand features as far as their number d of columns calls for; it is what ``expansion="auto"`` makes.
+    """Expand features by a buffer that their number d of columns decides; it is what ``expansion="auto"`` makes.
 
     8 random ReLU features per column, at least 256 and at most 2048, of rows scaled to norm 1 (fewer than 64 columns:
     of rows as they are, with random thresholds), except that 1000 to 4096 columns stay as they are.
@@ -58,8 +58,8 @@ class AutoBuffer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     `fit` looks at the width and the dtype of X only, never at its values. What is saved is the seed; the matrix is
     drawn from it when it is first needed.
 
-    Random directions without a threshold, as in the papers, tell rows of one direction and different lengths apart by a
-    factor only, which is too little for a few columns. The thresholds are from 0.01 to 1000, evenly in the logarithm,
+    Random directions without a threshold, as in the papers, distinguish rows of one direction and different lengths by
+    a factor only, which is too little for a few columns. The thresholds are from 0.01 to 1000, evenly in the logarithm,
     so that some of them fit whatever the unit is; still, columns of one scale are better than columns of many.
 
     With more than 4096 columns every column is added to 16 of the outputs, with random signs, which keeps distances on

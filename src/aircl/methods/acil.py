@@ -26,7 +26,7 @@ class Acil(AnalyticMethod):
 
 @register_method("gacl")
 class Gacl(Acil):
-    """GACL: ACIL for streams in which classes return, which statistics by class make no difference to."""
+    """GACL: ACIL for streams in which classes return; the same as ACIL, as statistics are kept per class."""
 
 
 @register_method("acil-recursive")

@@ -9,7 +9,7 @@ from aircl.methods.registry import register_method
 
 @register_method("aef-ocl")
 class AefOcl(AnalyticMethod):
-    """AEF-OCL: ACIL on a stream that Gaussian pseudo-features fill up to balance whenever it is solved."""
+    """AEF-OCL: ACIL; for every solve, Gaussian pseudo-features fill all classes up to the size of the largest."""
 
     estimator, options = AEFOCLClassifier, ("spread",)
 

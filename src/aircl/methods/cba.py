@@ -40,7 +40,7 @@ class CBAOptions(ReplayOptions):
 
 @register_method("cba")
 class ContinualBiasAdaptor(Rehearsal):
-    """CBA: ER on CE(z + r), r from a small network that learns to make the head good without it; z alone predicts.
+    """CBA: ER on CE(z + r); a small network learns r so that the head predicts well by z alone.
 
     The network maps the softmax of the logits to r. Every few steps it is trained on the loss of samples of the memory
     by the head as one SGD step with r would leave it. Stream and memory have a mean loss each, which are added up.

@@ -19,7 +19,7 @@ class CBRSOptions(ReplayOptions):
 
 @register_method("cbrs")
 class ClassBalancingReplay(Rehearsal):
-    """CBRS: replay from a reservoir that the classes share fairly; the stream weighs 1/K, the memory 1 - 1/K.
+    """CBRS: replay from a reservoir that classes share equally; the stream has weight 1/K, the memory 1 - 1/K.
 
     K is the number of classes so far. Other methods with a memory have the same one by ``policy="cbrs"``.
 

@@ -43,7 +43,7 @@ class CImbLOptions(ReplayOptions, DistillationOptions):
 
 @register_method("cimbl")
 class PostScaling(Rehearsal, Taught):
-    """CImbL: ER, whose logits are divided by the shares of the classes in what was trained on, when it predicts.
+    """CImbL: ER; predictions subtract from each logit the logarithm of the class's share of what was trained on.
 
     z_c + tau log((1/C) / pi_c), pi_c the share of class c among the samples of all steps: of an online stream so far,
     else of the last phase; replayed samples count whenever they are replayed.

@@ -42,7 +42,7 @@ class DAPOptions(PromptOptions):
 
 @register_method("dap")
 class DAP(PromptMethod):
-    """DAP: a prompt for each phase, and a general one that stays near them and small phases; it alone predicts.
+    """DAP: a prompt for each phase, and a general one that is held near them and alone predicts.
 
     Stage 1 of a phase trains its prompt p_t and the head, stage 2 the general prompt g and the head, on the
     cross-entropy plus a (1 - cos(g, s)) + (1 - a) (1 - cos(g, p_t)). Here s is the centre of the earlier phases'

@@ -47,7 +47,7 @@ class DGROptions(ExemplarOptions):
 
 @register_method("dgr")
 class DualGradientReweighting(PhaseWise, ExemplarReplay):
-    """DGR: gradients of the head's rows are balanced, within and between phases; distillation by what was lost.
+    """DGR: gradients of the head's rows are balanced; classes that lost more samples are distilled more.
 
     Phi_c is the sum of the lengths of the cross-entropy's gradients by row c over the steps of a phase. Row c moves by
     its gradient times min Phi / Phi_c, the min over the old and the new classes apart; and old rows times min(1, mu),

@@ -25,7 +25,7 @@ class DMCOptions(TrainingOptions):
 
 @register_method("dmc")
 class DeepModelConsolidation(PhaseWise):
-    """DMC: a head for each phase, trained by itself; each one's logits minus their mean, side by side.
+    """DMC: a head for each phase, trained by itself; the mean of its logits is subtracted from them.
 
     The student that is fitted by least squares to the centred logits of two linear heads on the same features is these
     heads side by side, each minus its mean row, whatever the inputs: no other data are needed.

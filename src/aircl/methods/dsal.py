@@ -12,7 +12,7 @@ WIDTH = 2048
 
 @register_method("ds-al")
 class DsAl(AnalyticMethod):
-    """DS-AL: ACIL, and a second stream of features that learns what the first one misses in each phase."""
+    """DS-AL: ACIL, and a second regression on other features, which learns the residual of each phase."""
 
     estimator, options = DSALClassifier, ("compensation",)
     uses_phase_ends = True

@@ -39,7 +39,7 @@ class ConsolidationOptions(ReplayOptions):
 
 @register_method("ewc++")
 class Consolidation(Anchored, ExperienceReplay):
-    """EWC++: ER with a penalty on moving what mattered to earlier phases; head and all else that is trained.
+    """EWC++: ER with a penalty on changing parameters that were important for earlier phases, the head's too.
 
     References
     ----------

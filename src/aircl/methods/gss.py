@@ -26,7 +26,7 @@ class GSSOptions(ReplayOptions):
 
 @register_method("gss")
 class DiverseReplay(Rehearsal):
-    """GSS: replay from a memory of samples whose gradients by the head are unlike.
+    """GSS: replay from a memory of samples whose gradients by the head differ.
 
     Other methods with a memory have the same one by ``policy="gss"``.
 

@@ -87,7 +87,7 @@ class ICaRL(ExemplarReplay):
     Notes
     -----
     On features of a frozen backbone the nearest mean depends on the exemplars alone. An online stream shows a sample
-    once: exemplars are chosen anew among themselves and the new batch, to approach the mean of all samples so far.
+    once: exemplars are chosen again among themselves and the new batch, to approach the mean of all samples so far.
 
     References
     ----------

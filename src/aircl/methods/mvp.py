@@ -55,7 +55,7 @@ class MVPOptions(DualOptions):
 
 @register_method("mvp")
 class MVP(DualMethod):
-    """MVP: general and expert prompts, a mask on the logits for each instance, and a focus on what batches ignore.
+    """MVP: general and expert prompts, a mask of the logits for each sample, more weight for unusual gradients.
 
     Notes
     -----

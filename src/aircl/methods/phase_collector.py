@@ -39,7 +39,7 @@ class PhaseCollector(Method):
     ...         self.tree = DecisionTreeClassifier(random_state=self.setup.seed).fit(inputs, labels)
     ...     def answer(self, encoded):
     ...         return self.tree.predict(encoded)
-    >>> (finding,) = check_method(LastTree, checks=["learns what it is taught"])
+    >>> (finding,) = check_method(LastTree, checks=["learns its training data"])
     >>> finding.result
     'passed'
     """

@@ -11,7 +11,7 @@ from aircl.methods.registry import register_method
 
 @register_method("ncm")
 class Ncm(ClassifierMethod):
-    """NCM, or SimpleCIL: the class whose mean points the same way."""
+    """NCM, or SimpleCIL: the class whose mean has the largest cosine with the features."""
 
     estimator = NCMClassifier
 

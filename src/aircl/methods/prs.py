@@ -28,7 +28,7 @@ class PRSOptions(ReplayOptions):
 
 @register_method("prs")
 class PartitioningReplay(Rehearsal):
-    """PRS: replay from a reservoir in which every class has a target share; a class above it gives way.
+    """PRS: replay from a reservoir in which every class has a target share; classes above it lose samples.
 
     Other methods with a memory have the same one, with rho 0, by ``policy="prs"``.
 

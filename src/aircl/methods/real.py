@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register_method("real")
 class Real(BasePhaseMethod):
-    """REAL: ACIL on a backbone that learned the first phase by contrast, and then what a supervised one sees in it.
+    """REAL: ACIL on a backbone that learned the first phase without labels, and then from a supervised backbone.
 
     Three networks of one architecture: one is trained on the labels of the first phase (the benchmark's base: backbone
     is that one), one on pairs of views of its images, without labels; the second is then taught the features of the

@@ -59,7 +59,7 @@ class RainbowOptions(ReplayOptions):
 
 @register_method("rm")
 class RainbowMemory(Rehearsal):
-    """RM: a class-balanced memory of sure and unsure samples, trained on beside the stream and after each phase.
+    """RM: ER with a class-balanced memory of certain and uncertain samples; trains on it after each phase.
 
     Notes
     -----

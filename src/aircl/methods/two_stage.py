@@ -40,7 +40,7 @@ class TwoStageOptions(ExemplarOptions):
 
 @register_method("two-stage")
 class TwoStage(PhaseWise, ExemplarReplay):
-    """Two-stage: distillation with exemplars; then as many samples of every class, and a learned scale for each.
+    """Two-stage: distillation with exemplars; then balanced samples, with a learned scale for each class.
 
     The second stage trains, on the cross-entropy of s_c z_c, the scales s_c of all classes, which begin at 1, and the
     rows of the head of the new classes; nothing else. Samples are drawn class by class from phase and exemplars.

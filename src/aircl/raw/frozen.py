@@ -1,4 +1,4 @@
-"""A backbone by name, made anew in every process."""
+"""A backbone by name, made again in every process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def default_backbone(kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class FrozenBackbone:
-    """A backbone by name, made anew in every process, where it must turn out to be the same.
+    """A backbone by name, made again in every process, where it must turn out to be the same.
 
     Attributes
     ----------

@@ -71,7 +71,9 @@ def changes_to_markdown(changes: Sequence[Change]) -> str:
             texts = {c.metric: c.text for c in own if (c.method, c.run) == (method, run)}
             lines.append([escape_markdown(method), escape_markdown(run), *(texts.get(m, "-") for m in metrics)])
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        note = "Points, against the first run; 95 % intervals over the same test samples; ≈ is not clear."
+        note = (
+            "Points, against the first run that has the method; 95 % intervals over the same samples; ≈ is not clear."
+        )
         parts.append(f"## {escape_markdown(experiment.title)}, differences\n\n{table}\n\n{note}\n")
     return "\n".join([*parts, ""]) if parts else ""
 

@@ -204,7 +204,7 @@ def _headline(comparison: Comparison) -> str:
     if found is None:
         return f"{text}, {lead:.1f} points above the runner-up, {ranked[1].method.name}."
     n = count_tested(comparison.experiment)
-    told = "a clear difference" if found.is_clear else "not to be told apart"
+    told = "a clear difference" if found.is_clear else "no clear difference"
     return (
         f"{text}: it is right about {_count(lead * n / 100)} more of {n:,} test samples than the runner-up, "
         f"{ranked[1].method.name} (95 % interval {_count(found.low * n)} to {_count(found.high * n)}), {told}."

@@ -19,7 +19,7 @@ _FACTS = ("started", "revision", "versions", "machine")
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of a method in one run, and in the first.
+    """A metric of a method in one run, and in the first that has the method on this stream.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def join_runs(runs: Sequence[RunDirectory]) -> list[Experiment]:
 
 
 def find_changes(runs: Sequence[RunDirectory], balanced: bool = False) -> list[Change]:
-    """Return how methods do in later runs, against the first.
+    """Return how methods do in later runs, against the first that has them on the same stream.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def find_changes(runs: Sequence[RunDirectory], balanced: bool = False) -> list[C
     balanced : bool, default=False
         Class-balanced accuracies in place of those per sample.
     """
-    first, *others = run_names(runs)
+    names = run_names(runs)
     changes = []
     for experiment in join_runs(runs):
         known = {method.name: method for method in experiment.methods}
         for name in known:
             method, _, run = name.rpartition(" @ ")
-            before = known.get(f"{method} @ {first}")
-            if run not in others or before is None:
+            before = next(known[f"{method} @ {one}"] for one in names if f"{method} @ {one}" in known)
+            if before is known[name]:
                 continue
             for metric in METRICS:
                 key = f"balanced_{metric}" if balanced and metric in TESTED else metric

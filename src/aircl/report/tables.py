@@ -23,7 +23,7 @@ class Column:
         Metric or cost.
     title : str
     description : str
-        One line for whoever asks what it is.
+        One line that explains it.
     unit : str
     scale : float
         What values are multiplied with to be in that unit.

@@ -42,7 +42,7 @@ def long_tail(
     order : {"descending", "ascending", "shuffled", "shuffled-classes"}, default="descending"
         Head first; tail first; the phases of "descending", shuffled; or all classes shuffled, then cut into phases.
     resample : bool, default=False
-        Whether every seed draws anew which samples a class keeps, the same in all orders. False: the paper's draw,
+        Whether every seed draws again which samples a class keeps, the same in all orders. False: the paper's draw,
         which is the same for all seeds, so that a standard error over seeds says nothing of it.
 
     Returns

@@ -31,11 +31,11 @@ def si_blurry(
     disjoint : float, default=0.5
         Share of the classes that keep to one phase.
     blurry : float, default=0.1
-        Share of the blurry classes' samples that are dealt anew over all phases.
+        Share of the blurry classes' samples that are distributed again over all phases.
     faithful : bool, default=False
-        The public code to the letter, with the same random draws; needs torch. It deals anew the samples that stand
-        FIRST in the training set: a random choice only if the training set is mixed. In a set that is sorted by class
-        they are whole classes. False: the training set is permuted first, and NumPy draws.
+        Exactly the public code, with the same random draws; needs torch. It distributes the FIRST samples of the
+        training set: a random choice only if the training set is mixed. In a set that is sorted by class they are whole
+        classes. False: the training set is permuted first, and NumPy draws.
 
     Returns
     -------

@@ -17,14 +17,14 @@ NOVEL = 0.01
 # Rows over which shares are counted; those of predictions that are looked at, at once and in between at least.
 LAST_ROWS = 1000
 SAMPLE_ROWS, SAMPLE_SECONDS = 64, 1.0
-# What novelty is measured by costs more than a solution: it is made anew at most this part of the time.
+# What novelty is measured by costs more than a solution: it is made again at most this part of the time.
 PART_OF_TIME = 0.1
 
 
 class Drift:
     """Counts what was predicted rightly before it was learned, and which of the rows that are predicted are novel.
 
-    Novelty has its own thread, and costs more than a prediction: unless a request asks for it, some rows a second are
+    Novelty has its own thread, and costs more than a prediction: unless a request asks for it, some rows per second are
     looked at. What it is measured by may be of an older version than predictions are.
 
     Parameters

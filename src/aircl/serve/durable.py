@@ -211,7 +211,7 @@ class DurableModel:
 
 
 def _told(error: BaseException) -> str:
-    """Say what went wrong to whoever asks, without paths of the machine, and without anything of a row."""
+    """Return what went wrong, for a client: without paths of the machine, and without anything of a row."""
     if isinstance(error, StorageError | InputError):
         return str(error)
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__

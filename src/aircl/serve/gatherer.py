@@ -110,7 +110,7 @@ class Gatherer:
         except Exception as error:
             if len(parts) == 1:
                 return [error]
-            return [self._answers([part])[0] for part in parts]  # whoever is to blame fails alone
+            return [self._answers([part])[0] for part in parts]  # only the request that is wrong fails
         self._row_seconds = (time.thread_time() - began) / n
         ends = np.cumsum([len(part) for part in parts])
         return [(used, part) for part in np.split(values, ends[:-1])]
@@ -126,7 +126,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _settle(together: list[tuple[Rows, asyncio.Future[Answer]]], answers: list[Any]) -> None:
-    """Answer, in the loop's thread; whoever asked may be gone."""
+    """Answer, in the loop's thread; the client may have closed its connection."""
     for (_, asked), answer in zip(together, answers, strict=True):
         if asked.done():
             continue

@@ -52,7 +52,7 @@ class Job:
         return 0 if self.change is None else self.change.n_rows
 
     def settle(self, answer: dict[str, Any] | BaseException) -> None:
-        """Answer whoever waits."""
+        """Answer the request that waits."""
         for job in (self, *self.repeats):
             if job.done.cancelled() or not job.done.set_running_or_notify_cancel():
                 continue

@@ -1,4 +1,4 @@
-"""The last changes, for whoever watches: what was changed, when, and in which classes. Nothing of a row is in it."""
+"""The last changes, for those who watch: what was changed, when, and in which classes, without any row."""
 
 from __future__ import annotations
 

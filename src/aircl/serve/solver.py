@@ -1,4 +1,4 @@
-"""What predictions use, made anew in the background whenever the model has changed."""
+"""What predictions use, made again in the background whenever the model has changed."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Watch:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return a point, and what else is of interest now; whoever asks at the same time is told the same."""
+        """Return a point, and what else is of interest now; all requests at the same time get the same."""
         now = time.monotonic()
         if self._state is None or now >= self._state_until:
             self._state, self._state_until = self._made(), now + FRESH_SECONDS

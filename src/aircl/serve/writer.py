@@ -39,7 +39,7 @@ GROUP = 64
 
 
 class Writer:
-    """Makes changes, in the order in which they are asked for. The directory is locked by whoever makes one.
+    """Makes changes, in the order in which they are asked for. The directory is locked by the object that makes one.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import dis
 
 
 class InputError(ValueError):
-    """A file, or what a function gave in the place of one, cannot be used. Every reader of this package raises it.
+    """A file, or what a function gave in place of one, cannot be used. Every reader of this package raises it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Locks that the system frees when a process ends, however it ends.
 
 What is locked is the file or directory itself, so no lock file stays behind. Its name may meanwhile be given to another
-one, for outputs are renamed into their place: whoever gets a lock looks whether the name still leads to what it locked.
+one, for outputs are renamed into their place: who gets a lock checks whether the name still leads to what it locked.
 """
 
 from __future__ import annotations

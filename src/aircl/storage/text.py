@@ -32,7 +32,7 @@ def json_text(value: Any) -> str:
 
 
 def table_cell(value: Any) -> Any:
-    """Return what a csv file has in the place of a value: a text that looks like a formula gets a ' in front.
+    """Return what a csv file has in place of a value: a text that looks like a formula gets a ' in front.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Finding:
     >>> class Stubborn(Ncm):
     ...     def learn(self, inputs, labels):
     ...         super().learn(inputs[labels == 0], labels[labels == 0])
-    >>> (finding,) = check_method(Stubborn, checks=["learns what it is taught"])
+    >>> (finding,) = check_method(Stubborn, checks=["learns its training data"])
     >>> print(finding.result, finding.reason, sep=": ")  # doctest: +ELLIPSIS
     failed: 10% of the test digits are right after one phase of all ten classes; it should be 50% at least, ...
     """
@@ -66,7 +66,7 @@ def check_method(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> list[Finding]:
-    """Try out on real digits whether a method keeps the contract of the benchmark.
+    """Check on real digits whether a method fulfils the contract of the benchmark.
 
     Parameters
     ----------
@@ -89,12 +89,13 @@ def check_method(
     -----
     Samples that a method keeps are found in every array, list and string of bytes that its attributes lead to, and in
     the files it saves; as given, divided by 255, at length 1, and as encoded. Where they are disguised further, what it
-    saves grows with the rows it has seen; where they are in a module, they are missing in another process.
+    saves grows with the rows it has seen, or has numbers that depend on some rows and not on others that are the same;
+    where they are in a module, they are missing in another process.
 
     Examples
     --------
     >>> from aircl.benchmark.contract import check_method
-    >>> for finding in check_method("acil", checks=["learns what it is taught", "keeps no more samples than it says"]):
+    >>> for finding in check_method("acil", checks=["learns its training data", "keeps no more samples than it says"]):
     ...     print(finding.result, finding.reason)
     passed 98% of the test digits are right after one phase of all ten classes (50% needed).
     passed it says 0 of 120 samples; 0 training rows were found.

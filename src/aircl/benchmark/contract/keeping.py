@@ -45,7 +45,7 @@ def _keeping(exam: Exam, pupil: Pupil, stream: str) -> tuple[int, int, int]:
         pupil.attend(lesson)
         if isinstance(lesson, Phase):
             number += 1
-            kept = _claimed(pupil)
+            kept = claimed(pupil)
             found = _search(pupil, np.concatenate(trains[:number]), files=number == len(trains))
             distinct = set[int]().union(*found.values())
             found_at_most = max(found_at_most, len(distinct))
@@ -70,12 +70,10 @@ def saves_no_more_for_more(exam: Exam) -> str:
         train = exam.material.rows_of(0, 1, 2, at_most=at_most)
         pupil.attend(*exam.course(train))
         sizes.append(saved_bytes(pupil))
-        kept.append(_claimed(pupil))
+        kept.append(claimed(pupil))
         rows.append(len(train))
     more, grown = rows[1] - rows[0], sizes[1] - sizes[0]
-    # A sample that it owns up to may be saved as double precision, with a label and a few numbers beside it.
-    wide = max(exam.material.train_inputs[0].size, exam.material.setup.n_features, exam.material.setup.buffer or 0)
-    allowed = SPARE * more + max(0, kept[1] - kept[0]) * (8 * wide + 64)
+    allowed = SPARE * more + max(0, kept[1] - kept[0]) * bytes_of_samples(exam)
     found = f"it saves {sizes[0]:,} bytes after {rows[0]} rows of three classes and {sizes[1]:,} after {rows[1]}"
     if grown > allowed:
         raise ViolationError(
@@ -83,6 +81,12 @@ def saves_no_more_for_more(exam: Exam) -> str:
             "samples. Count samples in samples_kept, in whatever form they are, or let go of them."
         )
     return f"{found}."
+
+
+def bytes_of_samples(exam: Exam) -> int:
+    """Return what a sample that a method owns up to may take: double precision, a label and a few numbers beside it."""
+    wide: int = max(exam.material.train_inputs[0].size, exam.material.setup.n_features, exam.material.setup.buffer or 0)
+    return 8 * wide + 64
 
 
 def leaves_inputs_alone(exam: Exam) -> str:
@@ -111,7 +115,7 @@ def leaves_inputs_alone(exam: Exam) -> str:
     return "inputs, labels and backbone are as before."
 
 
-def _claimed(pupil: Pupil) -> int:
+def claimed(pupil: Pupil) -> int:
     """Return how many samples a method says that it keeps, if that is possible."""
     kept = pupil.method.samples_kept
     if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or kept < 0:

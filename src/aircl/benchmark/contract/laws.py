@@ -13,6 +13,7 @@ from aircl.benchmark.contract.learning import (
     takes_any_batch,
     takes_labels_with_gaps,
 )
+from aircl.benchmark.contract.places import gives_no_place
 from aircl.benchmark.contract.predicting import (
     encodes_alike,
     judges_rows_alone,
@@ -30,25 +31,26 @@ from aircl.benchmark.contract.repeating import (
 )
 
 LAWS: dict[str, Law] = {
-    "learns what it is taught": learns,
+    "learns its training data": learns,
     "learns the newest classes of a stream": learns_newest,
     "learns online, also when classes come back": learns_online,
     "predicts only exposed classes": predicts_exposed,
-    "knows no label that it was not taught": knows_no_test_label,
-    "takes names of classes for names": takes_names_for_names,
-    "judges each row by itself": judges_rows_alone,
-    "encodes the same however much it learns": encodes_alike,
+    "does not know test labels": knows_no_test_label,
+    "treats labels as names, not as numbers": takes_names_for_names,
+    "predicts each row independently of others": judges_rows_alone,
+    "encodes the same before and after learning": encodes_alike,
     "predicting changes nothing": predicting_is_pure,
-    "leaves what it is given as it was": leaves_inputs_alone,
-    "survives empty phases and empty batches": survives_emptiness,
+    "does not change its inputs": leaves_inputs_alone,
+    "accepts empty phases and empty batches": survives_emptiness,
     "learns classes of a single sample": learns_one_sample,
     "takes batches of any size": takes_any_batch,
     "takes new classes at any time, and labels with gaps": takes_labels_with_gaps,
-    "is the same again for the same seed": is_deterministic,
+    "gives the same result for the same seed": is_deterministic,
     "saves the same state for the same seed": saves_the_same,
-    "goes on identically after a stop between phases": resumes_between_phases,
-    "goes on identically after a stop within a phase": resumes_within_phase,
-    "goes on identically in another process": resumes_elsewhere,
+    "continues identically after a stop between phases": resumes_between_phases,
+    "continues identically after a stop within a phase": resumes_within_phase,
+    "continues identically in another process": resumes_elsewhere,
     "keeps no more samples than it says": keeps_what_it_says,
-    "saves no more for more samples": saves_no_more_for_more,
+    "saves no more after more samples": saves_no_more_for_more,
+    "stores equal rows in the same places": gives_no_place,
 }

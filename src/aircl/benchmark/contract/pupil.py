@@ -89,7 +89,7 @@ class Pupil:
         return told(f"encode with {len(inputs)} rows", self.method.encode, inputs.copy())
 
     def predict(self, inputs: Batch) -> Labels:
-        """Return predictions, checked to be one integer a row."""
+        """Return predictions, checked to be one integer per row."""
         return self.predict_encoded(self.encode(inputs), len(inputs))
 
     def encoded_test(self) -> Any:
@@ -104,7 +104,7 @@ class Pupil:
         if answer.shape != (n_rows,) or answer.dtype.kind not in "iu":
             raise ViolationError(
                 f"predict returned an array of shape {answer.shape} and dtype {answer.dtype} for {n_rows} rows; it "
-                f"should return one integer label a row, shape ({n_rows},)."
+                f"should return one integer label per row, shape ({n_rows},)."
             )
         return answer.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Rows that a Python function makes: `module:function` in the place of a file."""
+"""Rows that a Python function makes: `module:function` in place of a file."""
 
 from __future__ import annotations
 

@@ -201,6 +201,6 @@ def _check_size(path: Path, form: Form, there: int) -> None:
     """Refuse an array that is said to be larger than the file has room for, before anything is made for it."""
     if (needed := form.nbytes) > there and not form.dtype.hasobject:
         raise DataError(
-            f"{path} is not whole: an array of {form.dtype} and shape {form.shape} takes {needed:,} bytes, and there "
+            f"{path} is incomplete: an array of {form.dtype} and shape {form.shape} takes {needed:,} bytes, and there "
             f"are {max(there, 0):,}."
         )

@@ -198,7 +198,7 @@ class Source(ABC):
         Parameters
         ----------
         size : int
-            Rows a batch, at most, and fewer of very wide files; no more than one batch is held at a time.
+            Rows per batch, at most, and fewer of very wide files; no more than one batch is held at a time.
         kind : {"integers", "strings", "booleans"} or None
             What labels are read as; None if there are none to read.
 

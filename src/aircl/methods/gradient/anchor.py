@@ -45,7 +45,7 @@ class Anchor(Stateful, ABC):
 
     @abstractmethod
     def measured(self, parameters: Parameters) -> Tensors:
-        """Return F when a phase is over, and begin anew; empty if there was no step."""
+        """Return F when a phase is over, and begin again; empty if there was no step."""
 
     def pull(self, parameters: Parameters, optimiser: Optimiser, penalty: float) -> None:
         """Move parameters by the step that the penalty asks for.

@@ -43,7 +43,7 @@ class Exemplars(Memory):
         self._counts: dict[int, int] = {}
 
     def add(self, rows: Rows, generator: torch.Generator) -> None:
-        """Choose anew for the classes of new samples, among these and the old exemplars; nothing is random."""
+        """Choose again for the classes of new samples, among these and the old exemplars; nothing is random."""
         new = by_class(rows)
         stay, candidates = nothing(), rows
         if len(self):

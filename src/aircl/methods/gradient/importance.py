@@ -16,7 +16,7 @@ RATE = 0.1
 
 
 class ImportanceMemory(SlotMemory):
-    """The memory of CLIB [1]_: in the largest class, the sample of least importance gives way to every new sample.
+    """The memory of CLIB [1]_: in the largest class, every new sample replaces the one of least importance.
 
     The importance H of a sample is a moving average of how far the mean loss of the memory fell in steps that it took
     part in: after a step, H <- H + 0.1 (d - mean of H over the batch) for the samples of its batch, d the fall of the

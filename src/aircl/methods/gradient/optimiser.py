@@ -77,7 +77,7 @@ class Optimiser:
                     state[name] = padded_like(value, parameter)
 
     def forget(self, parameter: nn.Parameter) -> None:
-        """Let a parameter begin without a past, as after it was drawn anew."""
+        """Let a parameter begin without a past, as after it was drawn again."""
         self._optimiser.state.pop(parameter, None)
 
     def step_sizes(self, parameter: nn.Parameter) -> torch.Tensor:

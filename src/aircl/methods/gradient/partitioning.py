@@ -22,9 +22,9 @@ class PartitioningReservoir(SlotMemory):
     Notes
     -----
     In a full memory a sample of class i is taken with probability min(1, M q_i / n_i). It takes a random slot of a
-    class that is drawn with the softmax of (slots held) - (slots meant): one that is 5 over its target is nearly always
-    the one that gives way. n_i counts the samples before; a class that is new is always taken. The method was made for
-    samples with several labels, where it prefers rows without rare ones; with one label there is nothing to prefer.
+    class that is drawn with the softmax of (slots held) - (slots meant): nearly always one that is 5 over its target.
+    n_i counts the samples before; a class that is new is always taken. The method was made for samples with several
+    labels, where it prefers rows without rare ones; with one label there is nothing to prefer.
 
     References
     ----------

@@ -18,7 +18,7 @@ NONE = np.iinfo(np.int64).min
 
 
 class SlotMemory(BoundedMemory):
-    """Samples are appended until the memory is full; then a policy says by `choose` what gives way.
+    """Samples are appended until the memory is full; then a policy says by `choose` which sample is replaced.
 
     Attributes
     ----------

@@ -71,7 +71,7 @@
     const size = Math.abs(value);
     if (value === 0) return "0";
     if (size >= 1000) return whole.format(value);
-    return size >= 0.001 ? String(+value.toPrecision(3)) : value.toExponential(1);
+    return size >= 0.001 ? String(+value.toPrecision(3)) : String(+value.toPrecision(2));
   };
   const percent = (value) => `${value.toFixed(2)} %`;
   const withError = (format, value, error) => format(value) + (error == null ? "" : ` ± ${format(error).replace(" %", "")}`);
@@ -570,10 +570,10 @@
       else parts.push(", ", html("b", "", `${lead(next)} points`), ` above the runner-up, ${next.name}`);
       const test = against(next);
       if (test) {
-        parts.push(` (95 % interval ${amount(test.low)} to ${amount(test.high)}), `, html("b", "", test.clear ? "a clear difference" : "not to be told apart"));
+        parts.push(` (95 % interval ${amount(test.low)} to ${amount(test.high)}), `, html("b", "", test.clear ? "a clear difference" : "no clear difference"));
         const equal = ranked.filter((other) => other !== next && other !== best && against(other)?.clear === false).length;
-        const [are, others] = equal === 1 ? ["is", "one other"] : ["are", `${equal} others`];
-        if (equal) parts.push(test.clear ? `; ${others} ${are} not to be told apart from it` : `, and neither ${are} ${others}`);
+        const others = equal === 1 ? "one other does" : `${equal} others do`;
+        if (equal) parts.push(`; ${others} not differ clearly from the best${test.clear ? "" : " either"}`);
       }
     }
     const acil = ranked.find((one) => one.name === "acil");

@@ -33,7 +33,7 @@ const handle = {
     Object.assign(state, { about: rest, now, points: [...points, now], received: performance.now() });
     find("token-dialog").close();
     live();
-    if (before !== null && before.started !== rest.started) toast("The service was started anew. What it had answered for is not lost.");
+    if (before !== null && before.started !== rest.started) toast("The service was restarted. Confirmed changes are not lost.");
     document.title = `${rest.name} – aircl serve`;
     find("name").textContent = rest.name;
     find("meta").replaceChildren(...[`aircl ${rest.aircl}`, rest.model, rest.backbone === null ? null : `${rest.rows} by ${rest.backbone}`, rest.read_only ? "reads along" : null, rest.token === null ? null : `token ${rest.token}: ${rest.may.join(", ")}`]

@@ -242,7 +242,7 @@ function draw() {
   });
 }
 
-// Lists are drawn anew; a button that has the focus has it again.
+// Lists are drawn again; a button that has the focus has it again.
 function keepingFocus(work) {
   const { item, act } = document.activeElement?.dataset ?? {};
   work();

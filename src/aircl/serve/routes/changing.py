@@ -49,7 +49,7 @@ def changing(service: Service, writer: Writer) -> APIRouter:
             raise RefusedError(f"{len(ids)} ids are sent; 1 to {limits.max_rows} are possible.", 413 if ids else 422)
 
     async def make(request: Request, job: Job) -> Any:
-        """Have a change made; whoever goes away before it is answered does not stop it."""
+        """Make a change; a client that closes its connection does not stop it."""
         job.key = _key(request)
         return await asyncio.shield(asyncio.wrap_future(writer.submit(job)))
 
@@ -86,7 +86,7 @@ def changing(service: Service, writer: Writer) -> APIRouter:
 
     @router.post("/correct", openapi_extra=json_body(schemas.Correct, keyed=True), response_model=schemas.Changed)
     async def correct(request: Request) -> Any:
-        """Learn rows in the place of others that have the same ids. 409 if the old ones were not learned so."""
+        """Learn rows in place of others that have the same ids. 409 if the old ones were not learned so."""
         if writer.model.ledger is False:
             raise RefusedError("rows are corrected by the ids that a ledger knows. Begin with one: --init --ledger.")
         body = await read_body(request, limits.max_body)

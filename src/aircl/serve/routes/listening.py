@@ -1,4 +1,4 @@
-"""Server-sent events: whoever listens is told what changes.
+"""Server-sent events: a client that listens gets what changes.
 
 It begins with what is served and the points of the last half hour. Then there is a message whenever something changes,
 and an empty one every 15 seconds, by which both sides know that the other is there. A stream ends when its token is
@@ -59,7 +59,7 @@ async def _stream(watch: Watch, hello: dict[str, Any], is_allowed: Callable[[], 
             if state != {**last, "at": state["at"]}:
                 last, silent_since = state, time.monotonic()
                 yield _message("now", state)
-                await asyncio.sleep(3 * LOOK_SECONDS)  # while it learns all the time, about one a second
+                await asyncio.sleep(3 * LOOK_SECONDS)  # while it learns all the time, about one per second
             elif time.monotonic() - silent_since > EMPTY_SECONDS:
                 silent_since = time.monotonic()
                 yield b":\n\n"
