@@ -126,7 +126,7 @@ def test_an_engine_keeps_the_ledger_of_one_process(place, run):
     for name, engine in (("one", ()), ("apart", APART)):
         run(*learn(*files), "--ledger-key", "key", *engine, "-o", name)
     assert rows_by_label("apart") == rows_by_label("one")
-    assert AIRClassifier.load("apart")._learner.state.ledger.keys == []
+    assert AIRClassifier.load("apart")._learner.state.ledger.own_keys == []
     before = bits("apart")
     again = (*learn("1.npz", "2.npz"), "--ledger-key", "key", *APART)
     first = (*again, "--append", "apart", "-o", "m")

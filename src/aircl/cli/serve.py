@@ -89,7 +89,9 @@ def serve(
             "it writes rows: leave --no-journal, --read-only and --drop-rows away.", param_hint="--keep-rows"
         )
     if keep_rows is not None and keep_rows.resolve().is_relative_to(directory.resolve()):
-        raise typer.BadParameter("a copy of DIR must not contain the key: keep it elsewhere.", param_hint="--keep-rows")
+        raise typer.BadParameter(
+            "keep it elsewhere: a copy of DIR must not have the key in it.", param_hint="--keep-rows"
+        )
     ledger = ledger or (init and model is None and keep_rows is not None)  # rows are kept by their ids
     settings = {"store": store, "backbone": backbone, "ledger": ledger or None}
     settings = {name: value for name, value in settings.items() if value is not None}
