@@ -276,7 +276,7 @@ def prompts(record: Record) -> str:
     costs = {method.label: method for methods in by_order.values() for method in methods.values()}
     rows = [
         [
-            label,
+            "ranpac, with its adapter" if label == "ranpac" else label,
             *cells,
             number(costs[label].cost("seconds")),
             number(costs[label].cost("predict_seconds")),
