@@ -16,7 +16,7 @@ from aircl import AIRClassifier
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16
-KILLS = int(os.environ.get("AIRCL_KILLS", "8"))
+KILLS = 20
 
 
 @pytest.fixture

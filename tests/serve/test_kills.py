@@ -6,7 +6,6 @@ Real processes, and then images of the directory at every step of the writer, ea
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import shutil
 import threading
@@ -23,7 +22,7 @@ from aircl.serve.versions import Directory
 from .conftest import PATIENCE
 
 WIDTH = 4
-KILLS = int(os.environ.get("AIRCL_KILLS", "12"))  # of one service; AIRCL_KILLS=50 takes a minute
+KILLS = 50  # of one service
 
 
 def changes(seed):

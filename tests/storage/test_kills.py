@@ -19,7 +19,7 @@ from aircl import AIRClassifier
 from aircl.benchmark.results import RunDirectory
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("AIRCL_KILLS", "8"))  # of every command
+KILLS = 20
 
 
 @pytest.fixture
