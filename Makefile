@@ -15,7 +15,7 @@ MIN_TESTS := $(addprefix tests/,benchmark/test_runner.py $(addprefix classifiers
     data engine expansion report scenarios storage)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve weights dev test test-slow test-again test-laws test-min test-wheel lint format docs bench clean
+.PHONY: help run serve weights dev test test-slow test-laws test-min test-wheel lint format docs bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,9 +39,6 @@ test: $(VENV)/.dev  ## run the tests, without the slow ones
 
 test-slow: $(VENV)/.dev  ## run the slow tests only
 	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow
-
-test-again: $(VENV)/.dev  ## run the tests that failed last time once more, one after the other
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 0 --timeout 600 --last-failed --last-failed-no-failures none
 
 test-laws: $(VENV)/.dev  ## raise an exception at every line of every change of a learner (half an hour)
 	AIRCL_EVERY_LINE=1 $(ONE_THREAD) $(BIN)/python -m pytest -n auto tests/laws

@@ -75,8 +75,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("at", "after"),
     [(1, False), (3, True)]
-    # What is there before a step is there after the one before it, which is mostly of another kind.
-    + [pytest.param(at, True, marks=pytest.mark.slow) for at in (1, 2, 5, 8)],
+    + [pytest.param(at, after, marks=pytest.mark.slow) for at in (1, 2, 3, 5, 8) for after in (False, True)],
 )
 @pytest.mark.parametrize(("owner", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_a_run_that_ends_between_any_two_steps_is_resumed(owner, step, at, after, finished, tmp_path, monkeypatch):

@@ -49,8 +49,8 @@ def test_workflows_do_what_a_change_must_pass(name):
 def test_every_command_of_the_workflows_is_there():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    targets = re.findall(r"\bmake ([\w-]+)(?= \|\||$)", "\n".join([*WORKFLOWS.values(), ci]), re.MULTILINE)
-    assert {"test", "test-slow", "test-again", "test-min", "test-wheel", "lint", "docs"} <= set(targets)
+    targets = re.findall(r"\bmake ([\w-]+)$", "\n".join([*WORKFLOWS.values(), ci]), re.MULTILINE)
+    assert {"test", "test-slow", "test-min", "test-wheel", "lint", "docs"} <= set(targets)
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
